@@ -9,6 +9,8 @@ pub trait Buffers {
     fn input(&self, at: Range<usize>) -> &[u8];
     /// The place of bytes that result.
     fn output(&mut self, at: Range<usize>) -> &mut [u8];
+    /// Copies bytes that are given to a place in the result, which is as long.
+    fn keep(&mut self, from: Range<usize>, to: Range<usize>);
     /// How many bytes are given, and how many may result.
     fn lengths(&self) -> (usize, usize);
 }
@@ -42,6 +44,10 @@ impl Buffers for Separate<'_> {
         &mut self.output[at]
     }
 
+    fn keep(&mut self, from: Range<usize>, to: Range<usize>) {
+        self.output[to].copy_from_slice(&self.input[from]);
+    }
+
     fn lengths(&self) -> (usize, usize) {
         (self.input.len(), self.output.len())
     }
@@ -54,6 +60,15 @@ impl Buffers for InPlace<'_> {
 
     fn output(&mut self, at: Range<usize>) -> &mut [u8] {
         &mut self.bytes[self.output.clone()][at]
+    }
+
+    fn keep(&mut self, from: Range<usize>, to: Range<usize>) {
+        let begin = self.input.start + from.start;
+        let end = self.input.start + from.end;
+        let to = self.output.start + to.start;
+        if begin != to {
+            self.bytes.copy_within(begin..end, to);
+        }
     }
 
     fn lengths(&self) -> (usize, usize) {

@@ -92,6 +92,36 @@ impl Call {
         }
     }
 
+    /// Bytes that each rank contributes or receives, if the call can be among so many ranks; a
+    /// [`Plan`] says what is wrong with it.
+    pub(crate) fn sound_bytes(&self, ranks: u32) -> Option<u64> {
+        let root = match *self {
+            Call::Barrier | Call::Allreduce(_) => 0,
+            Call::Broadcast { root, .. }
+            | Call::Reduce { root, .. }
+            | Call::Gather { root, .. }
+            | Call::Scatter { root, .. } => root,
+        };
+        let bytes = self.bytes().ok().filter(|_| root < ranks)?;
+        bytes.checked_mul(ranks.into()).map(|_| bytes)
+    }
+
+    /// How many bytes `rank` of so many gives, and gets, if each has `bytes`.
+    pub(crate) fn lengths(&self, bytes: u64, rank: u32, ranks: u32) -> (u64, u64) {
+        let all = bytes * u64::from(ranks);
+        match *self {
+            Call::Barrier => (0, 0),
+            Call::Broadcast { root, .. } if rank == root => (bytes, 0),
+            Call::Broadcast { .. } => (0, bytes),
+            Call::Allreduce(_) => (bytes, bytes),
+            Call::Reduce { root, .. } if rank == root => (bytes, bytes),
+            Call::Gather { root, .. } if rank == root => (bytes, all),
+            Call::Reduce { .. } | Call::Gather { .. } => (bytes, 0),
+            Call::Scatter { root, .. } if rank == root => (all, bytes),
+            Call::Scatter { .. } => (0, bytes),
+        }
+    }
+
     /// How its elements are combined, if they are.
     pub(crate) fn combine(&self) -> Option<Combine> {
         match *self {
@@ -184,11 +214,6 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Length in bytes, the same at all ranks.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
     /// How many segments there are: none, if there are no bytes.
     pub(crate) fn segments(&self) -> u64 {
         match self.call {
@@ -223,18 +248,7 @@ impl Plan {
 
     /// How many bytes `rank` gives, and gets.
     pub(crate) fn lengths(&self, rank: u32) -> (u64, u64) {
-        let all = self.bytes * u64::from(self.ranks);
-        match self.call {
-            Call::Barrier => (0, 0),
-            Call::Broadcast { root, .. } if rank == root => (self.bytes, 0),
-            Call::Broadcast { .. } => (0, self.bytes),
-            Call::Allreduce(_) => (self.bytes, self.bytes),
-            Call::Reduce { root, .. } if rank == root => (self.bytes, self.bytes),
-            Call::Gather { root, .. } if rank == root => (self.bytes, all),
-            Call::Reduce { .. } | Call::Gather { .. } => (self.bytes, 0),
-            Call::Scatter { root, .. } if rank == root => (all, self.bytes),
-            Call::Scatter { .. } => (0, self.bytes),
-        }
+        self.call.lengths(self.bytes, rank, self.ranks)
     }
 
     /// Where a segment's bytes are at the caller, in the order in which they lie in the

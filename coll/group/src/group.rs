@@ -170,7 +170,17 @@ impl<P: Portals> Group<P> {
     /// # Errors
     /// As [`Group::begin`].
     pub fn lengths(&self, call: Call, algorithm: Option<Algorithm>) -> Result<(u64, u64)> {
-        Ok(self.plan(call, algorithm)?.lengths(self.setup.spec.rank))
+        let (rank, ranks) = (self.rank(), self.ranks());
+        match self.bytes_if_shared(call, algorithm) {
+            Some(bytes) => Ok(call.lengths(bytes, rank, ranks)),
+            None => Ok(self.plan(call, algorithm)?.lengths(rank)),
+        }
+    }
+
+    /// The bytes of each rank of a call that goes through shared memory, if it can be.
+    fn bytes_if_shared(&self, call: Call, algorithm: Option<Algorithm>) -> Option<u64> {
+        let is_shared = algorithm.is_none() && self.shared.is_some();
+        is_shared.then(|| call.sound_bytes(self.ranks())).flatten()
     }
 
     /// Begins and waits.
@@ -183,10 +193,11 @@ impl<P: Portals> Group<P> {
         algorithm: Option<Algorithm>,
         buffers: &mut dyn Buffers,
     ) -> Result<()> {
-        let plan = self.accept(call, algorithm, buffers)?;
-        if algorithm.is_none() && self.shared.is_some() {
-            return self.guarded(|group| group.run_shared((call, plan.bytes()), buffers));
+        if let Some(bytes) = self.bytes_if_shared(call, algorithm) {
+            self.check(call.lengths(bytes, self.rank(), self.ranks()), buffers)?;
+            return self.guarded(|group| group.run_shared((call, bytes), buffers));
         }
+        let plan = self.accept(call, algorithm, buffers)?;
         let request = self.enqueue(plan);
         self.wait(request, buffers)
     }
@@ -333,7 +344,12 @@ impl<P: Portals> Group<P> {
             return Err(Error::Revoked);
         }
         let plan = self.plan(call, algorithm)?;
-        let (gives, gets) = plan.lengths(self.setup.spec.rank);
+        self.check(plan.lengths(self.setup.spec.rank), buffers)?;
+        Ok(plan)
+    }
+
+    /// Whether buffers are as long as what this rank gives and gets.
+    fn check(&self, (gives, gets): (u64, u64), buffers: &dyn Buffers) -> Result<()> {
         let (input, output) = buffers.lengths();
         if (input as u64) < gives || (output as u64) < gets {
             return Err(Error::InvalidArgument(format!(
@@ -342,7 +358,7 @@ impl<P: Portals> Group<P> {
                 self.setup.spec.rank
             )));
         }
-        Ok(plan)
+        Ok(())
     }
 
     fn enqueue(&mut self, plan: Plan) -> Request {

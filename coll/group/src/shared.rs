@@ -18,7 +18,7 @@ use crate::buffers::Buffers;
 use crate::call::Call;
 use crate::error::Result;
 use crate::portals::Combine;
-use lintel_claim::{Claim, Region, combine, copy};
+use lintel_claim::{Claim, combine, combine_into};
 use std::any::Any;
 use std::fmt;
 use std::ops::Range;
@@ -37,8 +37,6 @@ pub(crate) struct SharedOperations {
     next: u64,
     /// Steps below may use their slots.
     free: u64,
-    /// Where a sum grows.
-    sum: Region,
 }
 
 /// An operation of so many bytes of each rank.
@@ -98,7 +96,13 @@ const SLOTS_AT: u64 = SLOT;
 const AREAS_AT: u64 = SLOTS_AT + SLOTS * SLOT;
 /// Up to so many bytes of all ranks together, each rank combines all of them: a split saves less
 /// than its second wait costs.
-const MAX_WHOLE: u64 = 16 << 10;
+const MAX_WHOLE: u64 = 4 << 10;
+/// Reductions to a root are split if all ranks together give more.
+const MAX_WHOLE_REDUCE: u64 = 256 << 10;
+/// Up to so many bytes of a rank go in smaller pieces: others read the first while the next is written.
+const MAX_SHORT: u64 = 64 << 10;
+/// The smaller pieces.
+const SHORT_PIECE: u64 = 4 << 10;
 
 impl SharedMemory {
     /// Bytes of each rank's memory, which are zero at first.
@@ -131,7 +135,6 @@ impl SharedOperations {
             rank: rank as usize,
             next: 0,
             free: SLOTS,
-            sum: Region::new(AREA),
         }
     }
 
@@ -146,6 +149,10 @@ impl SharedOperations {
         let operation = Operation::new(call, bytes, self.ranks() as u64, self.next);
         let steps = operation.steps();
         self.next += steps;
+        let own = operation.own_piece(self.rank);
+        if let (Some((from, to)), false) = (&own, operation.keeps_last()) {
+            buffers.keep(from.clone(), to.clone());
+        }
         let mut from = 0;
         while from < steps {
             let window = from..steps.min(from + WINDOW);
@@ -161,6 +168,9 @@ impl SharedOperations {
                 self.take(&operation, number, buffers, wait)?;
             }
             from = window.end;
+        }
+        if let (Some((from, to)), true) = (own, operation.keeps_last()) {
+            buffers.keep(from, to);
         }
         Ok(())
     }
@@ -182,9 +192,8 @@ impl SharedOperations {
         let own = self.memory.memories[self.rank];
         if operation.gives(self.rank) {
             let area = operation.area(own, step);
-            let mut at = 0;
-            for piece in operation.given(step) {
-                at += area.slice(at, u64::MAX).write(buffers.input(piece)) as u64;
+            for (at, piece) in operation.given(step, self.rank) {
+                area.slice(at, u64::MAX).write(buffers.input(piece));
             }
             own.store_u64(place_of(step.number, Mark::Given), step.number + 1);
         }
@@ -192,41 +201,19 @@ impl SharedOperations {
         Ok(())
     }
 
-    /// Combines this rank's part of what all ranks have given, in its own area: no other rank
-    /// reads that part of what this one has given.
+    /// Combines the others' with this rank's part of what all have given, in its own area: no other
+    /// rank reads that part of what this one has given.
     fn combine_part(&self, operation: &Operation, number: u64, wait: &mut Wait) -> Result<()> {
         let step = operation.step(number);
-        let part = operation.part(step, self.rank);
-        let part = |area: Claim| area.slice(part.start, part.end - part.start);
-        self.combine_all(operation, step, &part, wait)?;
-        let own = self.memory.memories[self.rank];
-        copy(part(self.sum.claim()), part(operation.area(own, step)));
-        own.store_u64(place_of(step.number, Mark::Combined), step.number + 1);
-        Ok(())
-    }
-
-    /// Combines some of what all ranks have given, in the order of ranks, in the same place of
-    /// `sum`.
-    fn combine_all(
-        &self,
-        operation: &Operation,
-        step: Step,
-        some: &dyn Fn(Claim) -> Claim,
-        wait: &mut Wait,
-    ) -> Result<()> {
-        let Combine {
-            operation: how,
-            datatype,
-        } = operation.call.combine().expect("only reductions combine");
-        let sum = some(self.sum.claim().slice(0, step.bytes));
-        for (rank, memory) in self.memory.memories.iter().enumerate() {
+        let Range { start, end } = operation.part(step, self.rank);
+        let part = |rank: usize| self.area(rank, operation, step).slice(start, end - start);
+        let (own, how) = (part(self.rank), operation.combine());
+        for rank in self.others() {
             self.await_mark(rank, step, Mark::Given, wait)?;
-            let given = some(operation.area(*memory, step));
-            match rank {
-                0 => copy(given, sum),
-                _ => combine(how, datatype, given, sum),
-            };
+            combine(how.operation, how.datatype, part(rank), own);
         }
+        let own = self.memory.memories[self.rank];
+        own.store_u64(place_of(step.number, Mark::Combined), step.number + 1);
         Ok(())
     }
 
@@ -243,47 +230,71 @@ impl SharedOperations {
         let place = |begin: u64, bytes: u64| begin as usize..(begin + bytes) as usize;
         match operation.call {
             Call::Barrier => {
-                for rank in 0..self.ranks() {
+                for rank in self.others() {
                     self.await_mark(rank, step, Mark::Given, wait)?;
                 }
             }
-            Call::Broadcast { root, .. } if root as usize == self.rank => {}
-            Call::Broadcast { root, .. } => {
-                let area = self.area_of(root as usize, operation, step, wait)?;
-                area.read(buffers.output(place(at, bytes)));
+            Call::Allreduce(_) if !operation.is_split => {
+                // In the same order at all ranks, so that all get the same bits.
+                let output = buffers.output(place(at, bytes));
+                let how = operation.combine();
+                let first = self.await_area(0, operation, step, wait)?;
+                first.read(output);
+                for rank in 1..self.ranks() {
+                    let area = self.await_area(rank, operation, step, wait)?;
+                    combine_into(how.operation, how.datatype, area, output);
+                }
+            }
+            Call::Reduce { root, .. } if root as usize == self.rank && !operation.is_split => {
+                let output = buffers.output(place(at, bytes));
+                let how = operation.combine();
+                for rank in self.others() {
+                    let area = self.await_area(rank, operation, step, wait)?;
+                    combine_into(how.operation, how.datatype, area, output);
+                }
             }
             Call::Reduce { root, .. } if root as usize != self.rank => {}
-            Call::Allreduce(_) | Call::Reduce { .. } if operation.is_split => {
-                for (rank, memory) in self.memory.memories.iter().enumerate() {
+            Call::Allreduce(_) | Call::Reduce { .. } => {
+                for rank in 0..self.ranks() {
                     self.await_mark(rank, step, Mark::Combined, wait)?;
                     let Range { start, end } = operation.part(step, rank);
-                    let part = operation.area(*memory, step).slice(start, end - start);
+                    let part = self.area(rank, operation, step).slice(start, end - start);
                     part.read(buffers.output(place(at + start, end - start)));
                 }
             }
-            Call::Allreduce(_) | Call::Reduce { .. } => {
-                self.combine_all(operation, step, &|area| area, wait)?;
-                self.sum.read(0, buffers.output(place(at, bytes)));
-            }
-            Call::Gather { root, .. } if root as usize != self.rank => {}
-            Call::Gather { .. } => {
-                for rank in 0..self.ranks() {
-                    let area = self.area_of(rank, operation, step, wait)?;
+            Call::Gather { root, .. } if root as usize == self.rank => {
+                for rank in self.others() {
+                    let area = self.await_area(rank, operation, step, wait)?;
                     let begin = rank as u64 * operation.bytes + at;
                     area.read(buffers.output(place(begin, bytes)));
                 }
             }
-            Call::Scatter { root, .. } => {
-                let area = self.area_of(root as usize, operation, step, wait)?;
+            Call::Broadcast { root, .. } if root as usize != self.rank => {
+                let area = self.await_area(root as usize, operation, step, wait)?;
+                area.read(buffers.output(place(at, bytes)));
+            }
+            Call::Scatter { root, .. } if root as usize != self.rank => {
+                let area = self.await_area(root as usize, operation, step, wait)?;
                 let own = area.slice(self.rank as u64 * bytes, bytes);
                 own.read(buffers.output(place(at, bytes)));
             }
+            Call::Gather { .. } | Call::Broadcast { .. } | Call::Scatter { .. } => {}
         }
         Ok(())
     }
 
-    /// What a rank has given to a step.
-    fn area_of(
+    fn others(&self) -> impl Iterator<Item = usize> + use<> {
+        let own = self.rank;
+        (0..self.ranks()).filter(move |rank| *rank != own)
+    }
+
+    #[inline]
+    fn area(&self, rank: usize, operation: &Operation, step: Step) -> Claim {
+        operation.area(self.memory.memories[rank], step)
+    }
+
+    /// What a rank has given to a step, once it has.
+    fn await_area(
         &self,
         rank: usize,
         operation: &Operation,
@@ -291,7 +302,7 @@ impl SharedOperations {
         wait: &mut Wait,
     ) -> Result<Claim> {
         self.await_mark(rank, step, Mark::Given, wait)?;
-        Ok(operation.area(self.memory.memories[rank], step))
+        Ok(self.area(rank, operation, step))
     }
 
     /// Returns when a rank has marked a step. Its bytes can be read then: the mark is stored with
@@ -325,19 +336,27 @@ impl SharedOperations {
 
 impl Operation {
     fn new(call: Call, bytes: u64, ranks: u64, first: u64) -> Self {
-        let piece = match call {
+        let most = match call {
             // All ranks' bytes are in the root's area.
-            Call::Scatter { .. } => (AREA / ranks).next_power_of_two().min(AREA / ranks),
+            Call::Scatter { .. } => (AREA / ranks) & !(LINE - 1),
             _ => AREA,
         };
-        let reduces = call.combine().is_some();
+        let piece = match bytes {
+            ..=MAX_SHORT => most.min(SHORT_PIECE),
+            _ => most,
+        };
+        let others_bytes = bytes * (ranks - 1);
         Operation {
             call,
             ranks,
             bytes,
             piece,
             first,
-            is_split: reduces && ranks > 1 && bytes * (ranks - 1) > MAX_WHOLE,
+            is_split: match call {
+                Call::Allreduce(_) => others_bytes > MAX_WHOLE,
+                Call::Reduce { .. } => ranks > 2 && others_bytes > MAX_WHOLE_REDUCE,
+                _ => false,
+            },
         }
     }
 
@@ -362,22 +381,53 @@ impl Operation {
     fn gives(&self, rank: usize) -> bool {
         match self.call {
             Call::Broadcast { root, .. } | Call::Scatter { root, .. } => root as usize == rank,
-            _ => true,
+            Call::Gather { root, .. } => root as usize != rank,
+            Call::Reduce { root, .. } => self.is_split || root as usize != rank,
+            Call::Barrier | Call::Allreduce(_) => true,
         }
     }
 
-    /// Where the bytes of a step are in what a rank gives.
-    fn given(&self, step: Step) -> impl Iterator<Item = Range<usize>> + use<> {
+    /// Where the bytes of a step go in the area of a rank that gives them, and where they are in
+    /// its input.
+    fn given(&self, step: Step, rank: usize) -> impl Iterator<Item = (u64, Range<usize>)> + use<> {
         let blocks = match self.call {
             Call::Barrier => 0,
             Call::Scatter { .. } => self.ranks,
             _ => 1,
         };
         let (all, Step { at, bytes, .. }) = (self.bytes, step);
-        (0..blocks).map(move |block| {
+        let is_others = move |block: &u64| blocks < 2 || *block != rank as u64;
+        (0..blocks).filter(is_others).map(move |block| {
             let begin = (block * all + at) as usize;
-            begin..begin + bytes as usize
+            (block * bytes, begin..begin + bytes as usize)
         })
+    }
+
+    /// What the root gives to itself: where it is in its input, and where it goes in its result.
+    fn own_piece(&self, rank: usize) -> Option<(Range<usize>, Range<usize>)> {
+        let block = |block: usize| {
+            let begin = block * self.bytes as usize;
+            begin..begin + self.bytes as usize
+        };
+        match self.call {
+            Call::Reduce { root, .. } if root as usize == rank && !self.is_split => {
+                Some((block(0), block(0)))
+            }
+            Call::Gather { root, .. } if root as usize == rank => Some((block(0), block(rank))),
+            Call::Scatter { root, .. } if root as usize == rank => Some((block(rank), block(0))),
+            _ => None,
+        }
+    }
+
+    /// Whether it is copied after all else: in place, it may overwrite what others get. Else before
+    /// all else: in place, it may be overwritten by what others give.
+    fn keeps_last(&self) -> bool {
+        matches!(self.call, Call::Scatter { .. })
+    }
+
+    /// How a reduction combines.
+    fn combine(&self) -> Combine {
+        self.call.combine().expect("only reductions combine")
     }
 
     /// Where a rank's bytes of a step are in its memory.

@@ -1,6 +1,5 @@
 //! How a rank waits for a word in memory that another rank stores.
 
-use lintel_progress::SpinLimit;
 use std::hint;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -9,23 +8,34 @@ use std::time::{Duration, Instant};
 /// then sleeps ever longer.
 #[derive(Default)]
 pub(crate) struct Waiting {
-    spin: SpinLimit,
+    looks: u32,
+    /// Others ran when the thread yielded last: its peers wait for this processor, perhaps.
+    is_crowded: bool,
     yields: u32,
     since: Option<Instant>,
 }
 
+/// Looks between two yields of a thread that has its processor for itself: some microseconds,
+/// since a processor pauses for 10 to 40 ns in each.
+const LOOKS: u32 = 200;
+/// The first of them, without a pause: an answer that is under way is there by then.
+const QUICK_LOOKS: u32 = 50;
+/// Looks between two yields of one that hasn't: what is there is seen in the first.
+const CROWDED_LOOKS: u32 = 2;
+/// A yield that takes this long has let another thread run.
+const OTHERS_RAN: Duration = Duration::from_nanos(800);
 /// Yields before the caller looks around and perhaps sleeps, and between two times of that.
 const YIELDS: u32 = 64;
 /// A thread that sleeps is late by this part of what it has waited, at most.
 const LATE: u32 = 16;
 /// Shorter sleeps take longer themselves.
-const LEAST_SLEEP: Duration = Duration::from_micros(100);
+const LEAST_SLEEP: Duration = Duration::from_micros(500);
 const MOST_SLEEP: Duration = Duration::from_millis(1);
 
 impl Waiting {
     /// A wait begins.
     pub(crate) fn begin(&mut self) {
-        self.spin.found();
+        self.looks = 0;
         self.yields = 0;
         self.since = None;
     }
@@ -34,8 +44,15 @@ impl Waiting {
     /// long wait.
     #[inline]
     pub(crate) fn next(&mut self) -> bool {
-        hint::spin_loop();
-        self.spin.in_vain(1) && self.let_others_run()
+        self.looks += 1;
+        if self.looks > QUICK_LOOKS {
+            hint::spin_loop();
+        }
+        let limit = match self.is_crowded {
+            true => CROWDED_LOOKS,
+            false => LOOKS,
+        };
+        self.looks >= limit && self.let_others_run()
     }
 
     /// When the wait began, as far as is known.
@@ -48,7 +65,8 @@ impl Waiting {
         let begun = Instant::now();
         let since = *self.since.get_or_insert(begun);
         thread::yield_now();
-        self.spin.yielded(begun.elapsed());
+        self.is_crowded = begun.elapsed() >= OTHERS_RAN;
+        self.looks = 0;
         self.yields += 1;
         if self.yields % YIELDS > 0 {
             return false;

@@ -27,9 +27,9 @@ impl Random {
     }
 }
 
-/// What a rank gives to an operation: floats whose sum depends on the order of addition.
+/// What a rank gives to an operation: floats with exact sums.
 fn given(rank: u32, salt: u64, bytes: u64) -> Vec<u8> {
-    let value = |i: u64| (rank as f32 + 1.1) * 1.3f32.powi(((i + salt) % 60) as i32);
+    let value = |i: u64| (u64::from(rank) * 7 + i + salt) as f32;
     let sixty: Vec<u8> = (0..60).flat_map(|i| value(i).to_ne_bytes()).collect();
     sixty.into_iter().cycle().take(bytes as usize).collect()
 }
@@ -112,6 +112,24 @@ fn a_random_sequence_gives_what_plain_loops_give() {
             }
             group.free().unwrap();
         });
+    }
+}
+
+#[test]
+fn all_ranks_get_the_same_bits_of_sums_that_depend_on_their_order() {
+    for count in [1, 40, 3000, 100_000] {
+        let sums = job(5, By::SharedMemory, |_, mut group| {
+            let value = |i: u64| 1.3f32.powi(((u64::from(group.rank()) * 17 + i) % 60) as i32);
+            let input: Vec<u8> = (0..count).flat_map(|i| value(i).to_ne_bytes()).collect();
+            let reduction = Reduction {
+                combine: SUM,
+                count,
+            };
+            let sum = run(&mut group, Call::Allreduce(reduction), &input);
+            group.free().unwrap();
+            sum
+        });
+        assert!(sums.iter().all(|sum| *sum == sums[0]), "{count} floats");
     }
 }
 

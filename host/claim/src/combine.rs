@@ -46,6 +46,24 @@ pub fn combine(operation: Operation, datatype: Datatype, from: Claim, to: Claim)
     }
 }
 
+/// As [`combine`], with bytes of our own that only this thread sees.
+///
+/// ```
+/// use lintel_claim::{Datatype, Operation, Region, combine_into};
+///
+/// let from = Region::new(4);
+/// from.write(0, &7u32.to_ne_bytes());
+/// let mut sum = 5u32.to_ne_bytes();
+/// assert_eq!(combine_into(Operation::Sum, Datatype::Uint32, from.claim(), &mut sum), 4);
+/// assert_eq!(u32::from_ne_bytes(sum), 12);
+/// ```
+pub fn combine_into(operation: Operation, datatype: Datatype, from: Claim, to: &mut [u8]) -> u64 {
+    // SAFETY: the borrow is exclusive and outlives this call, in which it isn't used but by the
+    // claim; claims that others have made cover no memory of Rust's (Claim::new).
+    let to = unsafe { Claim::new(to.as_mut_ptr(), to.len() as u64) };
+    combine(operation, datatype, from, to)
+}
+
 /// A loop for each operation, which then is no question in it.
 fn run<T: Element>(operation: Operation, from: Claim, to: Claim) -> u64 {
     /// With the operation as a constant that [`Element::next`] is folded by.

@@ -51,7 +51,7 @@ mod region;
 
 pub use atomic::{atomic, fetch_atomic, swap};
 pub use claim::Claim;
-pub use combine::combine;
+pub use combine::{combine, combine_into};
 pub use copy::{copy, copy_vectored};
 pub use cross_memory::{CrossMemoryError, Key, RemoteMemory, RemoteSpan, copy_checked};
 pub use datagram::{MAX_PIECES, receive_datagram, receive_gso_batch, send_datagram, take_report};
