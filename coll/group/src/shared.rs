@@ -13,12 +13,18 @@
 //! only, and reads the others'. Steps are taken in windows: a rank gives all of a window, then takes all,
 //! so that ranks that share a processor yield it once for many steps. A slot is used again after
 //! 32 steps; `entered` shows how far each rank is, and is looked at once in 16 steps.
+//!
+//! Long gathers, scatters and some others are one step, if the system lets ranks copy from each other: a rank gives the
+//! address of its bytes instead, and waits until those who get them have copied them.
 
 use crate::buffers::Buffers;
 use crate::call::Call;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::portals::Combine;
-use lintel_claim::{Claim, combine, combine_into};
+use lintel_claim::{
+    Claim, CrossMemoryError, Lease, Region, RemoteMemory, RemoteSpan, combine, combine_into,
+};
+
 use std::any::Any;
 use std::fmt;
 use std::ops::Range;
@@ -27,6 +33,15 @@ use std::ops::Range;
 pub struct SharedMemory {
     memories: Vec<Claim>,
     _mappings: Box<dyn Any + Send>,
+    remote: Option<Remote>,
+}
+
+/// What ranks copy from each other's own memory by.
+struct Remote {
+    /// Of this rank: revoked once an operation has failed.
+    lease: Lease,
+    /// By rank.
+    processes: Vec<RemoteMemory>,
 }
 
 /// The operations of a group in [`SharedMemory`].
@@ -37,6 +52,8 @@ pub(crate) struct SharedOperations {
     next: u64,
     /// Steps below may use their slots.
     free: u64,
+    /// Where bytes lie that are copied before they are combined.
+    pulled: Region,
 }
 
 /// An operation of so many bytes of each rank.
@@ -51,6 +68,8 @@ struct Operation {
     first: u64,
     /// Each rank combines a part of each step.
     is_split: bool,
+    /// Ranks copy from where the others' bytes are, in one step.
+    is_pulled: bool,
 }
 
 /// Bytes of a rank in a step.
@@ -71,6 +90,8 @@ enum Mark {
     Given,
     /// Its part of the combined bytes is in its area.
     Combined,
+    /// It has copied what it gets.
+    Pulled,
 }
 
 /// Ranks that read each other's memory: more of them go by messages, in fewer rounds.
@@ -99,6 +120,12 @@ const AREAS_AT: u64 = SLOTS_AT + SLOTS * SLOT;
 const MAX_WHOLE: u64 = 4 << 10;
 /// Reductions to a root are split if all ranks together give more.
 const MAX_WHOLE_REDUCE: u64 = 256 << 10;
+/// Bytes of a rank from which on one copy by the system costs less than two of its own.
+const MIN_PULLED: u64 = 16 << 10;
+/// The same, if the giver waits for several ranks.
+const MIN_PULLED_BY_MANY: u64 = 64 << 10;
+/// Bytes that are copied before they are combined.
+const PULLED_PIECE: u64 = 64 << 10;
 /// Up to so many bytes of a rank go in smaller pieces: others read the first while the next is written.
 const MAX_SHORT: u64 = 64 << 10;
 /// The smaller pieces.
@@ -113,12 +140,24 @@ impl SharedMemory {
         SharedMemory {
             memories,
             _mappings: mappings,
+            remote: None,
         }
+    }
+
+    /// The ranks can also copy from each other's own memory: from those processes, by rank, as long
+    /// as their leases aren't revoked. `lease` is this rank's.
+    #[must_use]
+    pub fn with_remote(mut self, lease: Lease, processes: Vec<RemoteMemory>) -> Self {
+        self.remote = Some(Remote { lease, processes });
+        self
     }
 
     /// Whether it is the memory of so many ranks.
     pub(crate) fn is_of(&self, ranks: usize) -> bool {
-        self.memories.len() == ranks && self.memories.iter().all(|it| it.len() >= Self::BYTES)
+        let remote = self.remote.as_ref();
+        self.memories.len() == ranks
+            && self.memories.iter().all(|it| it.len() >= Self::BYTES)
+            && remote.is_none_or(|remote| remote.processes.len() == ranks)
     }
 }
 
@@ -135,6 +174,7 @@ impl SharedOperations {
             rank: rank as usize,
             next: 0,
             free: SLOTS,
+            pulled: Region::new(PULLED_PIECE),
         }
     }
 
@@ -146,33 +186,145 @@ impl SharedOperations {
         buffers: &mut dyn Buffers,
         wait: &mut Wait,
     ) -> Result<()> {
-        let operation = Operation::new(call, bytes, self.ranks() as u64, self.next);
+        let can_pull = self.memory.remote.is_some();
+        let operation = Operation::new((call, bytes), self.ranks() as u64, self.next, can_pull);
         let steps = operation.steps();
         self.next += steps;
         let own = operation.own_piece(self.rank);
         if let (Some((from, to)), false) = (&own, operation.keeps_last()) {
             buffers.keep(from.clone(), to.clone());
         }
-        let mut from = 0;
-        while from < steps {
-            let window = from..steps.min(from + WINDOW);
-            for number in window.clone() {
-                self.give(&operation, number, buffers, wait)?;
-            }
-            if operation.is_split {
-                for number in window.clone() {
-                    self.combine_part(&operation, number, wait)?;
-                }
-            }
-            for number in window.clone() {
-                self.take(&operation, number, buffers, wait)?;
-            }
-            from = window.end;
+        if operation.is_pulled {
+            self.run_pulled(&operation, buffers, wait)?;
+        } else {
+            self.run_steps(&operation, steps, buffers, wait)?;
         }
         if let (Some((from, to)), true) = (own, operation.keeps_last()) {
             buffers.keep(from, to);
         }
         Ok(())
+    }
+
+    fn run_steps(
+        &mut self,
+        operation: &Operation,
+        steps: u64,
+        buffers: &mut dyn Buffers,
+        wait: &mut Wait,
+    ) -> Result<()> {
+        let mut from = 0;
+        while from < steps {
+            let window = from..steps.min(from + WINDOW);
+            for number in window.clone() {
+                self.give(operation, number, buffers, wait)?;
+            }
+            if operation.is_split {
+                for number in window.clone() {
+                    self.combine_part(operation, number, wait)?;
+                }
+            }
+            for number in window.clone() {
+                self.take(operation, number, buffers, wait)?;
+            }
+            from = window.end;
+        }
+        Ok(())
+    }
+
+    /// The only step of an operation in which ranks copy from where the others' bytes are.
+    fn run_pulled(
+        &mut self,
+        operation: &Operation,
+        buffers: &mut dyn Buffers,
+        wait: &mut Wait,
+    ) -> Result<()> {
+        let result = self.pull_all(operation, buffers, wait);
+        if let (Err(_), Some(remote)) = (&result, &self.memory.remote) {
+            // The caller may free its buffer now, which others may be about to copy from.
+            remote.lease.revoke();
+        }
+        result
+    }
+
+    fn pull_all(
+        &mut self,
+        operation: &Operation,
+        buffers: &mut dyn Buffers,
+        wait: &mut Wait,
+    ) -> Result<()> {
+        let step = operation.step(0);
+        self.await_slot(step.number, wait)?;
+        let own = self.memory.memories[self.rank];
+        let gives = operation.gives(self.rank);
+        if gives {
+            let blocks = operation.blocks() as usize;
+            let input = buffers.input(0..blocks * operation.bytes as usize);
+            let address = input.as_ptr().expose_provenance() as u64;
+            own.store_u64(few_bytes_of(step.number), address);
+            own.store_u64(place_of(step.number, Mark::Given), step.number + 1);
+        }
+        own.store_u64(0, step.number + 1);
+        let mut pulled = Ok(());
+        for rank in self
+            .others()
+            .filter(|rank| operation.gets(self.rank, *rank))
+        {
+            self.await_mark(rank, step, Mark::Given, wait)?;
+            pulled = pulled.and(self.pull(operation, rank, buffers));
+        }
+        // Also after a failure, which is this rank's.
+        own.store_u64(place_of(step.number, Mark::Pulled), step.number + 1);
+        for rank in self
+            .others()
+            .filter(|rank| operation.gets(*rank, self.rank))
+        {
+            self.await_mark(rank, step, Mark::Pulled, wait)?;
+        }
+        pulled
+    }
+
+    /// Copies what this rank gets of a rank that has given its address.
+    fn pull(&self, operation: &Operation, rank: usize, buffers: &mut dyn Buffers) -> Result<()> {
+        let memory = self.memory.memories[rank];
+        let address = memory.load_u64(few_bytes_of(operation.first));
+        let remote = self.memory.remote.as_ref();
+        let (remote, address) = remote.zip(address).expect("a pulled operation");
+        let process = &remote.processes[rank];
+        let bytes = operation.bytes;
+        let whole = |block: u64| RemoteSpan {
+            address: address.wrapping_add(block * bytes),
+            length: bytes,
+        };
+        let place = |block: usize| block * bytes as usize..(block + 1) * bytes as usize;
+        let pulled = match operation.call {
+            Call::Scatter { .. } => {
+                process.pull_into(whole(self.rank as u64), buffers.output(place(0)))
+            }
+            Call::Gather { .. } => process.pull_into(whole(0), buffers.output(place(rank))),
+            Call::Reduce { .. } => {
+                self.pull_combining(operation, process, whole(0), buffers.output(place(0)))
+            }
+            _ => process.pull_into(whole(0), buffers.output(place(0))),
+        };
+        match pulled {
+            Ok(_) => Ok(()),
+            Err(CrossMemoryError::NoProcess) => Err(Error::ProcFailed { rank: rank as u32 }),
+            Err(_) => Err(Error::MessageFailed),
+        }
+    }
+
+    /// Combines the bytes of a process with what is there.
+    fn pull_combining(
+        &self,
+        operation: &Operation,
+        process: &RemoteMemory,
+        from: RemoteSpan,
+        to: &mut [u8],
+    ) -> std::result::Result<u64, CrossMemoryError> {
+        let how = operation.combine();
+        let pulled = self.pulled.claim().slice(0, from.length);
+        process.pull(&[from], &[pulled])?;
+        Ok(combine_into(how.operation, how.datatype, pulled, to))
     }
 
     fn ranks(&self) -> usize {
@@ -335,13 +487,25 @@ impl SharedOperations {
 }
 
 impl Operation {
-    fn new(call: Call, bytes: u64, ranks: u64, first: u64) -> Self {
+    fn new((call, bytes): (Call, u64), ranks: u64, first: u64, can_pull: bool) -> Self {
+        let least_pulled = match call {
+            Call::Gather { .. } => MIN_PULLED,
+            Call::Scatter { .. } if ranks == 2 => MIN_PULLED,
+            Call::Scatter { .. } => MIN_PULLED_BY_MANY,
+            // The root of more ranks would wait for all, which read from its areas at leisure.
+            Call::Broadcast { .. } if ranks == 2 => MIN_PULLED,
+            // Of more bytes, the root can combine the first while the last are written.
+            Call::Reduce { .. } if ranks == 2 && bytes <= PULLED_PIECE => MIN_PULLED,
+            _ => u64::MAX,
+        };
+        let is_pulled = can_pull && bytes >= least_pulled;
         let most = match call {
             // All ranks' bytes are in the root's area.
             Call::Scatter { .. } => (AREA / ranks) & !(LINE - 1),
             _ => AREA,
         };
         let piece = match bytes {
+            _ if is_pulled => bytes,
             ..=MAX_SHORT => most.min(SHORT_PIECE),
             _ => most,
         };
@@ -354,9 +518,10 @@ impl Operation {
             first,
             is_split: match call {
                 Call::Allreduce(_) => others_bytes > MAX_WHOLE,
-                Call::Reduce { .. } => ranks > 2 && others_bytes > MAX_WHOLE_REDUCE,
+                Call::Reduce { .. } => !is_pulled && ranks > 2 && others_bytes > MAX_WHOLE_REDUCE,
                 _ => false,
             },
+            is_pulled,
         }
     }
 
@@ -387,14 +552,28 @@ impl Operation {
         }
     }
 
-    /// Where the bytes of a step go in the area of a rank that gives them, and where they are in
-    /// its input.
-    fn given(&self, step: Step, rank: usize) -> impl Iterator<Item = (u64, Range<usize>)> + use<> {
-        let blocks = match self.call {
+    /// Whether a rank gets bytes of another one.
+    fn gets(&self, rank: usize, of: usize) -> bool {
+        match self.call {
+            Call::Gather { root, .. } | Call::Reduce { root, .. } => root as usize == rank,
+            Call::Broadcast { root, .. } | Call::Scatter { root, .. } => root as usize == of,
+            Call::Barrier | Call::Allreduce(_) => true,
+        }
+    }
+
+    /// What a rank gives has so many times the bytes that each gets or gives.
+    fn blocks(&self) -> u64 {
+        match self.call {
             Call::Barrier => 0,
             Call::Scatter { .. } => self.ranks,
             _ => 1,
-        };
+        }
+    }
+
+    /// Where the bytes of a step go in the area of a rank that gives them, and where they are in
+    /// its input.
+    fn given(&self, step: Step, rank: usize) -> impl Iterator<Item = (u64, Range<usize>)> + use<> {
+        let blocks = self.blocks();
         let (all, Step { at, bytes, .. }) = (self.bytes, step);
         let is_others = move |block: &u64| blocks < 2 || *block != rank as u64;
         (0..blocks).filter(is_others).map(move |block| {
@@ -433,13 +612,10 @@ impl Operation {
     /// Where a rank's bytes of a step are in its memory.
     #[inline]
     fn area(&self, memory: Claim, step: Step) -> Claim {
-        let blocks = match self.call {
-            Call::Scatter { .. } => self.ranks,
-            _ => 1,
-        };
+        let blocks = self.blocks();
         let slot = step.number % SLOTS;
         let at = match step.bytes * blocks {
-            ..=IN_LINE => SLOTS_AT + slot * SLOT + IN_LINE_AT,
+            ..=IN_LINE => few_bytes_of(step.number),
             _ => AREAS_AT + slot * APART,
         };
         memory.slice(at, step.bytes * blocks)
@@ -456,12 +632,18 @@ impl Operation {
     }
 }
 
+/// Where few bytes of a step are in a rank's memory.
+#[inline]
+fn few_bytes_of(number: u64) -> u64 {
+    place_of(number, Mark::Given) + IN_LINE_AT
+}
+
 /// Where the mark of a step is in a rank's memory.
 #[inline]
 fn place_of(number: u64, mark: Mark) -> u64 {
     let line = SLOTS_AT + number % SLOTS * SLOT;
     match mark {
         Mark::Given => line,
-        Mark::Combined => line + LINE,
+        Mark::Combined | Mark::Pulled => line + LINE,
     }
 }

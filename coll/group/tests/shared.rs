@@ -95,8 +95,12 @@ fn any_call(random: &mut Random, ranks: u32) -> Call {
 
 #[test]
 fn a_random_sequence_gives_what_plain_loops_give() {
-    for (ranks, seed) in [(1, 1), (2, 2), (3, 3), (4, 4), (7, 5), (9, 6)] {
-        job(ranks, By::SharedMemory, |_, mut group| {
+    let cases = [(1, 1), (2, 2), (3, 3), (4, 4), (7, 5), (9, 6)];
+    for ((ranks, seed), by) in cases
+        .map(|case| [By::SharedMemory, By::Pulls].map(|by| (case, by)))
+        .concat()
+    {
+        job(ranks, by, |_, mut group| {
             let mut random = Random(seed);
             for salt in 0..40 {
                 let call = any_call(&mut random, ranks as u32);
@@ -204,21 +208,21 @@ fn a_rank_that_dies_ends_the_waits_of_the_others() {
 
 #[test]
 fn a_gather_in_place_leaves_the_roots_part_where_it_is() {
-    job(3, By::SharedMemory, |_, mut group| {
-        let mut bytes = vec![group.rank() as u8 + 1; 90_000];
-        let own = group.rank() as usize * 30_000;
+    job(3, By::Pulls, |_, mut group| {
+        let mut bytes = vec![group.rank() as u8 + 1; 120_000];
+        let own = group.rank() as usize * 40_000;
         let mut buffers = InPlace {
             bytes: &mut bytes,
-            input: own..own + 30_000,
-            output: 0..90_000,
+            input: own..own + 40_000,
+            output: 0..120_000,
         };
         let call = Call::Gather {
             root: 1,
-            bytes: 30_000,
+            bytes: 40_000,
         };
         group.run(call, None, &mut buffers).unwrap();
         if group.rank() == 1 {
-            let parts = bytes.chunks(30_000).zip(1..);
+            let parts = bytes.chunks(40_000).zip(1..);
             parts.for_each(|(part, value)| assert!(part.iter().all(|byte| *byte == value)));
         }
         group.free().unwrap();

@@ -3,7 +3,7 @@
 //! memory is used if every rank has mapped that of every other.
 
 use crate::library::{self, Library};
-use lintel_claim::Claim;
+use lintel_claim::{Claim, Key, Lease, RemoteMemory};
 use lintel_group::{
     Call, Combine, Datatype, Group, MAX_SHARING_RANKS, Operation, Reduction, Result, Separate,
     SharedMemory,
@@ -21,18 +21,37 @@ struct Offer {
     nid: u32,
     /// The number behind the bytes.
     nonce: u64,
+    /// How others copy from the rank's other memory: its number to the system, and its lease's key.
+    remote: RemoteMemory,
 }
 
-const OFFER_BYTES: usize = 16;
+const OFFER_BYTES: usize = 40;
+/// What a rank has found possible.
+const CAN_MAP: u8 = 1;
+const CAN_PULL: u8 = 2;
 /// Of a rank without memory for others.
 const NOTHING: Offer = Offer {
     id: -1,
     nid: 0,
     nonce: 0,
+    remote: RemoteMemory {
+        process: 0,
+        key: Key {
+            address: 0,
+            nonce: 0,
+        },
+    },
 };
 
 /// This rank's memory, freed when it is dropped.
 struct OwnMemory(u64);
+
+/// What a rank offers.
+struct Own {
+    memory: OwnMemory,
+    lease: Lease,
+    offer: Offer,
+}
 
 /// Collective. `ni` is the interface if this rank wants to share, and none if not.
 pub(crate) fn share(group: &mut Group<Library>, ni: Option<Handle>) -> Result<()> {
@@ -40,24 +59,54 @@ pub(crate) fn share(group: &mut Group<Library>, ni: Option<Handle>) -> Result<()
         return Ok(());
     }
     let own = ni.and_then(make);
-    let offer = own.as_ref().map_or(NOTHING, |(_, offer)| *offer);
+    let offer = own.as_ref().map_or(NOTHING, |own| own.offer);
     let offers = exchange(group, offer)?;
-    let mapped = own.and_then(|(memory, _)| map_all(memory, group.rank() as usize, &offers));
-    let all_have = is_true_everywhere(group, mapped.is_some())?;
+    let rank = group.rank() as usize;
+    let mapped = own.and_then(|own| Some((map_all(own.memory, rank, &offers)?, own.lease)));
+    let remote: Vec<RemoteMemory> = offers.iter().map(|offer| offer.remote).collect();
+    let here = match &mapped {
+        None => 0,
+        Some(_) if can_pull(&remote) => CAN_MAP | CAN_PULL,
+        Some(_) => CAN_MAP,
+    };
+    let everywhere = possible_everywhere(group, here)?;
     match mapped {
-        Some(memory) if all_have => group.share(memory),
+        Some((memory, _)) if everywhere == CAN_MAP => group.share(memory),
+        Some((memory, lease)) if everywhere == CAN_MAP | CAN_PULL => {
+            group.share(memory.with_remote(lease, remote))
+        }
         _ => Ok(()),
     }
 }
 
+/// Whether the system lets this rank copy from all.
+fn can_pull(remote: &[RemoteMemory]) -> bool {
+    remote.iter().all(|process| process.probe().is_ok())
+}
+
 /// No memory is no error: messages do.
-fn make(ni: Handle) -> Option<(OwnMemory, Offer)> {
+fn make(ni: Handle) -> Option<Own> {
     let nid = library::node(ni).ok()?;
     let start = shareable().allocate(SharedMemory::BYTES).ok()?;
     let memory = OwnMemory(start.expose_provenance() as u64);
     let place = shareable().find(memory.0, SharedMemory::BYTES)?;
-    let (id, nonce) = (place.id, place.nonce);
-    Some((memory, Offer { id, nid, nonce }))
+    let lease = Lease::new();
+    let remote = RemoteMemory {
+        process: i32::try_from(std::process::id()).ok()?,
+        // Without a key nobody can copy from here, and all find that when they try.
+        key: lease.key().unwrap_or_default(),
+    };
+    let offer = Offer {
+        id: place.id,
+        nid,
+        nonce: place.nonce,
+        remote,
+    };
+    Some(Own {
+        memory,
+        lease,
+        offer,
+    })
 }
 
 /// The offers of all ranks, by rank.
@@ -109,35 +158,55 @@ fn map_all(own: OwnMemory, rank: usize, offers: &[Offer]) -> Option<SharedMemory
     Some(SharedMemory::new(memories, Box::new((own, peers))))
 }
 
-fn is_true_everywhere(group: &mut Group<Library>, here: bool) -> Result<bool> {
+/// What all ranks have found possible.
+fn possible_everywhere(group: &mut Group<Library>, here: u8) -> Result<u8> {
     let combine = Combine {
-        operation: Operation::Land,
+        operation: Operation::Band,
         datatype: Datatype::Uint8,
     };
     let mut everywhere = [0];
     let mut buffers = Separate {
-        input: &[u8::from(here)],
+        input: &[here],
         output: &mut everywhere,
     };
     let call = Call::Allreduce(Reduction { combine, count: 1 });
     group.run(call, None, &mut buffers)?;
-    Ok(everywhere == [1])
+    Ok(everywhere[0])
 }
 
 impl Offer {
     fn to_bytes(self) -> [u8; OFFER_BYTES] {
+        let RemoteMemory { process, key } = self.remote;
+        let words = [
+            u64::from(self.id as u32) << 32 | u64::from(self.nid),
+            self.nonce,
+            u64::from(process as u32),
+            key.address,
+            key.nonce,
+        ];
         let mut bytes = [0; OFFER_BYTES];
-        bytes[..4].copy_from_slice(&self.id.to_ne_bytes());
-        bytes[4..8].copy_from_slice(&self.nid.to_ne_bytes());
-        bytes[8..].copy_from_slice(&self.nonce.to_ne_bytes());
+        for (place, word) in bytes.chunks_exact_mut(8).zip(words) {
+            place.copy_from_slice(&word.to_ne_bytes());
+        }
         bytes
     }
 
     fn from_bytes(bytes: &[u8]) -> Option<Offer> {
+        let word = |index: usize| {
+            let place = bytes.get(8 * index..8 * index + 8)?;
+            Some(u64::from_ne_bytes(place.try_into().ok()?))
+        };
         Some(Offer {
-            id: i32::from_ne_bytes(bytes.get(..4)?.try_into().ok()?),
-            nid: u32::from_ne_bytes(bytes.get(4..8)?.try_into().ok()?),
-            nonce: u64::from_ne_bytes(bytes.get(8..16)?.try_into().ok()?),
+            id: (word(0)? >> 32) as i32,
+            nid: word(0)? as u32,
+            nonce: word(1)?,
+            remote: RemoteMemory {
+                process: word(2)? as i32,
+                key: Key {
+                    address: word(3)?,
+                    nonce: word(4)?,
+                },
+            },
         })
     }
 }

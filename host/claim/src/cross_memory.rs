@@ -115,6 +115,18 @@ impl RemoteMemory {
         transfer(Direction::Pull, self.process, Some(self.key), to, from)
     }
 
+    /// As [`pull`](Self::pull), into bytes of our own.
+    ///
+    /// # Errors
+    ///
+    /// See [`CrossMemoryError`].
+    pub fn pull_into(&self, from: RemoteSpan, to: &mut [u8]) -> Result<u64, CrossMemoryError> {
+        // SAFETY: the borrow is exclusive and outlives this call, in which only the kernel writes
+        // there.
+        let to = unsafe { Claim::new(to.as_mut_ptr(), to.len() as u64) };
+        self.pull(&[from], &[to])
+    }
+
     /// Copies from our claims into that process, until either list ends; returns the
     /// bytes copied. Blocks for the copy and for page faults on both sides.
     ///

@@ -9,7 +9,7 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use lintel_claim::{combine, copy};
+use lintel_claim::{Lease, RemoteMemory, combine, copy};
 use lintel_group::{
     Buffers, CREATE_TIMEOUT, Call, CountingEvent, Group, Message, NiFail, Portals, PortalsError,
     ProcessId, Progress, Region, Separate, SharedMemory, Spec,
@@ -181,6 +181,8 @@ pub fn processes(ranks: usize) -> Vec<ProcessId> {
 pub enum By {
     Messages(Progress),
     SharedMemory,
+    /// And by copies from each other's own memory.
+    Pulls,
 }
 
 impl From<Progress> for By {
@@ -202,11 +204,13 @@ pub fn job<R: Send>(
     let results = on_threads(ranks, |rank| {
         let progress = match by {
             By::Messages(progress) => progress,
-            By::SharedMemory => Progress::Offloaded,
+            By::SharedMemory | By::Pulls => Progress::Offloaded,
         };
         let mut group = network.group(rank, progress).expect("all ranks are there");
-        if by == By::SharedMemory {
-            share(&mut group, &memories);
+        match by {
+            By::Messages(_) => {}
+            By::SharedMemory => share(&mut group, &memories),
+            By::Pulls => share_with_pulls(&mut group, &memories),
         }
         body(&network, group)
     });
@@ -220,10 +224,26 @@ pub fn memories(ranks: usize) -> Vec<Region> {
 }
 
 pub fn share(group: &mut Group<Library>, memories: &[Region]) {
-    let claims = memories.iter().map(Region::claim).collect();
-    let memory = SharedMemory::new(claims, Box::new(memories.to_vec()));
-    group.share(memory).expect("it is of as many ranks");
+    let shared = group.share(shared_memory(memories));
+    shared.expect("it is of as many ranks");
     assert!(group.is_sharing());
+}
+
+/// Each rank's lease is its own, as if it were a process; the key of one will do, since all are
+/// this process.
+fn share_with_pulls(group: &mut Group<Library>, memories: &[Region]) {
+    let lease = Lease::new();
+    let process = RemoteMemory {
+        process: std::process::id() as i32,
+        key: lease.key().expect("there is memory for a page"),
+    };
+    let memory = shared_memory(memories).with_remote(lease, vec![process; memories.len()]);
+    group.share(memory).expect("it is of as many ranks");
+}
+
+fn shared_memory(memories: &[Region]) -> SharedMemory {
+    let claims = memories.iter().map(Region::claim).collect();
+    SharedMemory::new(claims, Box::new(memories.to_vec()))
 }
 
 /// Runs `body` on a thread for each rank.
