@@ -5,19 +5,32 @@ use crate::initiator::{End, InFlight, Plan};
 use crate::{Host, Interface, Transfer};
 use lintel_memory::{Buffer, Pieces, Span};
 use lintel_types::{
-    AckRequest, CounterIndex, CountingEvent, EntryIndex, Error, Handle, List, MeOptions, NiFail,
-    PortalIndex, ProcessId, Result, UID_ANY,
+    AckRequest, CounterIndex, CountingEvent, EntryIndex, Error, Handle, InterfaceNumber, List,
+    MdOptions, MeOptions, NiFail, PortalIndex, ProcessId, Result, UID_ANY,
 };
-use lintel_wire::{OPERAND_BYTES, Response};
+use lintel_wire::Response;
 
 /// The initiator's side of an operation that its host carries out.
 pub struct Exchange<'a, S> {
-    /// Operand of a conditional or masked swap.
-    pub operand: &'a [u8; OPERAND_BYTES],
-    /// What is put, or combined with the target; nothing for a get.
-    pub source: Pieces<S>,
-    /// Where the target's bytes go; nothing for a put or an atomic.
-    pub sink: Pieces<S>,
+    /// What its caller has asked for.
+    pub transfer: &'a Transfer,
+    /// The interface that it is on, here and at the target.
+    pub interface: InterfaceNumber,
+    /// What is put, or combined with the target; no bytes for a get.
+    pub source: &'a [S],
+    /// Where the target's bytes go; no bytes for a put or an atomic.
+    pub sink: &'a [S],
+}
+
+/// Whether a host has carried an operation out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Carried {
+    /// Nothing is done: it has to be sent.
+    No,
+    /// All is done, at the target too.
+    Yes,
+    /// As `Yes`, on an entry of this very interface, whose counter counts so much.
+    Counting(CounterIndex, u64),
 }
 
 /// An entry that peers may access without this process: whatever message matches it leaves no
@@ -160,81 +173,110 @@ impl<S: Span> Interface<S> {
         first == Some(index.0) && (is_exact || portal.priority.len() == 1)
     }
 
-    /// Whether an operation [starts](Self::start) with an attempt of the host to carry it out.
+    /// Has the host carry out an operation that has been checked, and reports it, but leaves what
+    /// counters release to the caller; false, with nothing done, if it has to be sent.
     #[inline(always)]
-    pub fn looks_at_direct<H: Host<S>>(
-        &self,
-        target: ProcessId,
-        portal: u32,
-        host: &mut H,
-    ) -> bool {
-        // An index that no header can carry is refused either way.
-        let portal = PortalIndex(portal as u16);
-        self.route(target)
-            .is_ok_and(|to| host.has_direct(to, self.number, portal))
-    }
-
-    /// Whether the host may be able to carry out an operation that has been checked.
-    pub(crate) fn may_carry_out<H: Host<S>>(
-        &self,
-        transfer: &Transfer,
-        plan: Plan<S>,
-        host: &mut H,
-    ) -> bool {
-        // `check_alone` has refused what would be cut off.
-        let portal = PortalIndex(transfer.portal as u16);
-        host.has_direct(plan.target, self.number, portal)
-    }
-
-    /// Has the host carry out an operation that has been checked, and reports it; false, with
-    /// nothing done, if it has to be sent.
     pub(crate) fn carry_out<H: Host<S>>(
         &mut self,
         transfer: &Transfer,
         plan: Plan<S>,
         host: &mut H,
     ) -> bool {
-        let done = self.carry_out_one(transfer, plan, host);
-        if done {
-            self.settle(host);
-        }
-        done
-    }
-
-    /// As [`carry_out`](Self::carry_out), but leaves what counters release to the caller.
-    pub(crate) fn carry_out_one<H: Host<S>>(
-        &mut self,
-        transfer: &Transfer,
-        plan: Plan<S>,
-        host: &mut H,
-    ) -> bool {
-        let request = self.request(transfer);
-        let data = self.exchange(transfer, plan);
-        if !host.carry_out(plan.target, &request, data) {
-            return false;
+        let one = |end: Option<End>, span: Option<S>| match end {
+            Some(_) => span,
+            None => Some(S::empty()),
+        };
+        let carried = match (one(plan.source, plan.span), one(plan.sink, plan.sink_span)) {
+            (Some(source), Some(sink)) => {
+                let (source, sink) = (&[source], &[sink]);
+                host.carry_out(plan.target, self.exchange(transfer, source, sink))
+            }
+            _ => self.carry_out_pieces(transfer, plan, host),
+        };
+        match carried {
+            Carried::No => return false,
+            Carried::Yes => {}
+            Carried::Counting(counter, by) => {
+                let (success, failure) = (by, 0);
+                self.increment(counter, CountingEvent { success, failure }, host);
+            }
         }
         self.report_done(transfer, plan, host);
         true
     }
 
-    #[inline(always)]
-    fn exchange<'a>(&self, transfer: &'a Transfer, plan: Plan<S>) -> Exchange<'a, S> {
+    /// As [`carry_out`](Self::carry_out), where the host may have nothing to look at, out of the
+    /// common path.
+    #[inline(never)]
+    pub(crate) fn try_carry_out<H: Host<S>>(
+        &mut self,
+        transfer: &Transfer,
+        plan: Plan<S>,
+        host: &mut H,
+    ) -> bool {
+        host.may_carry_out() && self.carry_out(transfer, plan, host)
+    }
+
+    /// The memory of a descriptor is several spans.
+    #[inline(never)]
+    fn carry_out_pieces<H: Host<S>>(
+        &mut self,
+        transfer: &Transfer,
+        plan: Plan<S>,
+        host: &mut H,
+    ) -> Carried {
         let pieces = |end: Option<End>, offset| {
             let descriptor = end.and_then(|end| self.descriptors.at(end.index));
             descriptor.map_or(Pieces::none(), |descriptor| {
                 descriptor.buffer.pieces(offset, transfer.length)
             })
         };
+        let source = pieces(plan.source, transfer.source_offset);
+        let sink = pieces(plan.sink, transfer.sink_offset);
+        let exchange = self.exchange(transfer, source.as_slice(), sink.as_slice());
+        host.carry_out(plan.target, exchange)
+    }
+
+    #[inline(always)]
+    fn exchange<'a>(
+        &self,
+        transfer: &'a Transfer,
+        source: &'a [S],
+        sink: &'a [S],
+    ) -> Exchange<'a, S> {
         Exchange {
-            operand: &transfer.operand,
-            source: pieces(plan.source, transfer.source_offset),
-            sink: pieces(plan.sink, transfer.sink_offset),
+            transfer,
+            interface: self.number,
+            source,
+            sink,
         }
     }
 
     /// Posts and counts what the initiator of a successful operation asks for.
     #[inline(always)]
     fn report_done<H: Host<S>>(&mut self, transfer: &Transfer, plan: Plan<S>, host: &mut H) {
+        let ack = Self::wanted_ack(plan.source, transfer.ack);
+        if let Some(source) = plan.source {
+            let (user_ptr, length) = (transfer.user_ptr, transfer.length);
+            self.post_send(source, user_ptr, length, NiFail::Ok, host);
+        }
+        match (plan.sink, plan.source) {
+            (Some(sink), _) if sink.posts() => self.post_done(transfer, plan, host),
+            (Some(sink), _) => {
+                self.count_done(sink, MdOptions::EVENT_CT_REPLY, ack, transfer.length, host);
+            }
+            (None, Some(_)) if ack == AckRequest::None => {}
+            (None, Some(source)) if source.posts() => self.post_done(transfer, plan, host),
+            (None, Some(source)) => {
+                self.count_done(source, MdOptions::EVENT_CT_ACK, ack, transfer.length, host);
+            }
+            (None, None) => {}
+        }
+    }
+
+    /// The reply or acknowledgement of an operation that is done, by an event perhaps.
+    #[inline(never)]
+    fn post_done<H: Host<S>>(&mut self, transfer: &Transfer, plan: Plan<S>, host: &mut H) {
         let operation = InFlight {
             ack: Self::wanted_ack(plan.source, transfer.ack),
             source: None,
@@ -257,16 +299,10 @@ impl<S: Span> Interface<S> {
             list: List::Priority,
             fail: NiFail::Ok,
         };
-        if let Some(source) = plan.source {
-            let (user_ptr, length) = (transfer.user_ptr, transfer.length);
-            self.post_send(source, user_ptr, length, NiFail::Ok, host);
-        }
         match (plan.sink, plan.source) {
             (Some(sink), _) => self.post_reply(sink, &operation, &response, host),
-            (None, Some(source)) if operation.ack != AckRequest::None => {
-                self.post_ack(source, &operation, &response, host);
-            }
-            _ => {}
+            (None, Some(source)) => self.post_ack(source, &operation, &response, host),
+            (None, None) => {}
         }
     }
 }

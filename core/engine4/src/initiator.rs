@@ -148,6 +148,8 @@ pub(crate) struct Plan<S> {
     pub(crate) sink: Option<End>,
     /// The memory to be sent from or, by a get, to be filled, if it is one span.
     pub(crate) span: Option<S>,
+    /// The memory to be filled, if it is one span.
+    pub(crate) sink_span: Option<S>,
     pub(crate) target: ProcessId,
 }
 
@@ -158,6 +160,14 @@ pub(crate) struct End {
     options: MdOptions,
     queue: Option<QueueIndex>,
     counter: Option<CounterIndex>,
+}
+
+impl End {
+    /// Whether it has a queue for full events.
+    #[inline(always)]
+    pub(crate) fn posts(&self) -> bool {
+        self.queue.is_some()
+    }
 }
 
 /// How the end of an operation is reported.
@@ -201,17 +211,31 @@ impl<S: Span> Interface<S> {
     /// or index that can't be, an acknowledgement that has nowhere to go, an
     /// operation that its datatype doesn't have; `NoSpace` while 65,535
     /// operations are under way, or the host's backlog to the target is full.
-    #[inline(never)]
+    #[inline]
     pub fn start<H: Host<S>>(&mut self, transfer: &Transfer, host: &mut H) -> Result<()> {
-        let plan = self.check(transfer)?;
-        if self.may_carry_out(transfer, plan, host) && self.carry_out(transfer, plan, host) {
-            return Ok(());
+        match host.may_carry_out() {
+            true => self.start_directly(transfer, host),
+            false => self.start_by_message(transfer, host),
         }
-        self.start_by_message(transfer, host)
     }
 
-    /// As [`start`](Self::start), for an operation that the host doesn't
-    /// [look at](Self::looks_at_direct) itself.
+    /// As [`start`](Self::start), for an operation that the host [may carry
+    /// out](Host::may_carry_out).
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    #[inline(never)]
+    pub fn start_directly<H: Host<S>>(&mut self, transfer: &Transfer, host: &mut H) -> Result<()> {
+        let plan = self.check(transfer)?;
+        if self.carry_out(transfer, plan, host) {
+            self.settle(host);
+            return Ok(());
+        }
+        self.start_checked(transfer, plan, host)
+    }
+
+    /// As [`start`](Self::start), for an operation that the host can't [carry
+    /// out](Host::may_carry_out).
     ///
     /// # Errors
     /// As [`start`](Self::start).
@@ -222,6 +246,16 @@ impl<S: Span> Interface<S> {
         host: &mut H,
     ) -> Result<()> {
         let plan = self.check(transfer)?;
+        self.start_checked(transfer, plan, host)
+    }
+
+    #[inline(always)]
+    fn start_checked<H: Host<S>>(
+        &mut self,
+        transfer: &Transfer,
+        plan: Plan<S>,
+        host: &mut H,
+    ) -> Result<()> {
         match host.backlog(plan.target) {
             Backlog::Low if transfer.length <= ALWAYS_COPIED => {
                 self.launch(transfer, plan, false, host)?;
@@ -287,11 +321,12 @@ impl<S: Span> Interface<S> {
             source: None,
             sink: None,
             span: None,
+            sink_span: None,
             target: self.route(transfer.target)?,
         };
         if writes {
             let (end, span) = self.within(transfer.sink, transfer.sink_offset, transfer.length)?;
-            (plan.sink, plan.span) = (Some(end), span);
+            (plan.sink, plan.span, plan.sink_span) = (Some(end), span, span);
         }
         if reads {
             let (end, span) =
@@ -361,7 +396,7 @@ impl<S: Span> Interface<S> {
         plan: Plan<S>,
         host: &mut H,
     ) -> Result<()> {
-        if self.may_carry_out(transfer, plan, host) && self.carry_out_one(transfer, plan, host) {
+        if self.try_carry_out(transfer, plan, host) {
             return Ok(());
         }
         let is_behind = host.backlog(plan.target) != Backlog::Low;
@@ -406,10 +441,20 @@ impl<S: Span> Interface<S> {
             0
         };
         let request = Request {
+            verb: transfer.verb,
+            interface: self.number,
             ack,
             referenced,
+            // `check_alone` has refused what would be cut off.
+            portal: PortalIndex(transfer.portal as u16),
             token,
-            ..self.request(transfer)
+            rank: self.rank,
+            length: transfer.length,
+            operation: transfer.operation,
+            datatype: transfer.datatype,
+            match_bits: transfer.match_bits,
+            remote_offset: transfer.remote_offset,
+            hdr_data: transfer.hdr_data,
         };
         let pieces = match plan.span {
             Some(span) => Pieces::One(span),
@@ -429,27 +474,6 @@ impl<S: Span> Interface<S> {
             self.post_send(source, transfer.user_ptr, transfer.length, fail, host);
         }
         Ok(())
-    }
-
-    /// The request of a transfer that awaits no response.
-    #[inline(always)]
-    pub(crate) fn request(&self, transfer: &Transfer) -> Request {
-        Request {
-            verb: transfer.verb,
-            interface: self.number,
-            ack: AckRequest::None,
-            referenced: false,
-            // `check_alone` has refused what would be cut off.
-            portal: PortalIndex(transfer.portal as u16),
-            token: 0,
-            rank: self.rank,
-            length: transfer.length,
-            operation: transfer.operation,
-            datatype: transfer.datatype,
-            match_bits: transfer.match_bits,
-            remote_offset: transfer.remote_offset,
-            hdr_data: transfer.hdr_data,
-        }
     }
 
     /// The memory to be sent from or to be filled, which is several spans.
@@ -685,6 +709,23 @@ impl<S: Span> Interface<S> {
         host: &mut H,
     ) {
         self.post_send(source, operation.user_ptr, operation.length, fail, host);
+    }
+
+    /// Counts the end of a successful operation, if it is counted by that option.
+    #[inline(always)]
+    pub(crate) fn count_done<H: Host<S>>(
+        &mut self,
+        end: End,
+        option: MdOptions,
+        ack: AckRequest,
+        length: u64,
+        host: &mut H,
+    ) {
+        if let (Some(counter), true) = (end.counter, end.options.contains(option)) {
+            let by_bytes = end.options.contains(MdOptions::EVENT_CT_BYTES)
+                && ack != AckRequest::OperationCompleted;
+            self.count(counter, NiFail::Ok, by_bytes.then_some(length), host);
+        }
     }
 
     pub(crate) fn post_reply<H: Host<S>>(

@@ -40,7 +40,7 @@ mod work;
 
 pub use delivery::Delivered;
 pub use descriptors::DescriptorSpec;
-pub use direct::{DirectSpec, Exchange};
+pub use direct::{Carried, DirectSpec, Exchange};
 pub use entries::EntrySpec;
 pub use initiator::{PendingReply, Tokens, Transfer};
 pub use lintel_types::{Backlog, Undeliverable};
@@ -55,8 +55,7 @@ use lintel_memory::{Pieces, Span};
 use lintel_tables::Slab;
 use lintel_types::{
     CounterIndex, CountingEvent, DescriptorIndex, EntryIndex, Error, Event, Handle, HeaderIndex,
-    InterfaceNumber, Kind, Limits, NiOptions, OperationIndex, PortalIndex, ProcessId, QueueIndex,
-    Result,
+    InterfaceNumber, Kind, Limits, NiOptions, OperationIndex, ProcessId, QueueIndex, Result,
 };
 use lintel_wire::{OPERAND_BYTES, Request};
 
@@ -79,22 +78,16 @@ pub trait Host<S> {
     fn lends(&mut self, _to: ProcessId, _length: u64) -> bool {
         false
     }
-    /// Whether [`carry_out`](Self::carry_out) is worth trying for a request to that process,
-    /// interface and portal table index.
+    /// Whether [`carry_out`](Self::carry_out) is worth trying: some process has entries whose
+    /// memory the host can access.
     #[inline(always)]
-    fn has_direct(
-        &mut self,
-        _to: ProcessId,
-        _interface: InterfaceNumber,
-        _portal: PortalIndex,
-    ) -> bool {
+    fn may_carry_out(&mut self) -> bool {
         false
     }
-    /// Carries a request out by itself, in memory of the target that it can access; false, with
-    /// nothing done, if the request has to be sent.
+    /// Carries an operation out by itself, in memory of the target that it can access.
     #[inline]
-    fn carry_out(&mut self, _to: ProcessId, _request: &Request, _data: Exchange<'_, S>) -> bool {
-        false
+    fn carry_out(&mut self, _to: ProcessId, _exchange: Exchange<'_, S>) -> Carried {
+        Carried::No
     }
     /// Sends a request. A body of at most [`Config::eager`] bytes is copied
     /// before this returns, unless much waits for the target or the host lends it; a

@@ -99,7 +99,25 @@ fn quick(
         return None;
     };
     let operand = u64::from_ne_bytes(operand.try_into().ok()?);
-    let cell = place.as_atomic_u64()?;
+    word_atomic(operation, *place, operand)
+}
+
+/// Sums a 64-bit integer at the front of `target`, or combines it by bits, with one instruction
+/// of the processor. Returns the old value, or `None`, with nothing done, for other operations
+/// and where no aligned word is.
+///
+/// ```
+/// use lintel_claim::{Region, word_atomic};
+/// use lintel_types::Operation;
+/// let word = Region::new(8).claim();
+/// assert_eq!(word_atomic(Operation::Sum, word, 5), Some(0));
+/// assert_eq!(word_atomic(Operation::Bxor, word, 1), Some(5));
+/// assert_eq!(word_atomic(Operation::Prod, word, 2), None);
+/// assert_eq!(word.load_u64(0), Some(4));
+/// ```
+#[inline(always)]
+pub fn word_atomic(operation: Operation, target: Claim, operand: u64) -> Option<u64> {
+    let cell = target.as_atomic_u64()?;
     match operation {
         Operation::Sum => Some(cell.fetch_add(operand, AcqRel)),
         Operation::Bxor => Some(cell.fetch_xor(operand, AcqRel)),

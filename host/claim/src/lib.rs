@@ -49,7 +49,7 @@ mod memory;
 mod native;
 mod region;
 
-pub use atomic::{atomic, fetch_atomic, swap};
+pub use atomic::{atomic, fetch_atomic, swap, word_atomic};
 pub use claim::Claim;
 pub use combine::{combine, combine_into};
 pub use copy::{copy, copy_vectored};

@@ -194,6 +194,19 @@ impl Entry {
             && (self.match_bits ^ match_bits) & !self.ignore_bits == 0
     }
 
+    /// Whether it allows what a message does.
+    #[inline(always)]
+    pub fn grants(&self, puts: bool, gets: bool) -> bool {
+        (self.takes_puts || !puts) && (self.takes_gets || !gets)
+    }
+
+    /// Whether so many bytes from that offset lie in it.
+    #[inline(always)]
+    pub fn contains(&self, offset: u64, length: u64) -> bool {
+        let end = offset.checked_add(length);
+        end.is_some_and(|end| end <= self.length)
+    }
+
     fn to_words(self) -> [u64; COUNT] {
         let flag = |set: bool, bit: u64| if set { bit } else { 0 };
         let first = USED

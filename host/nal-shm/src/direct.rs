@@ -53,14 +53,6 @@ struct Mapped {
 }
 
 impl View {
-    /// Whether an entry is linked to that portal table entry.
-    fn is_on(&self, interface: InterfaceNumber, portal: PortalIndex) -> bool {
-        let on = |known: &Mapped| (known.entry.portal, known.entry.interface);
-        self.entries
-            .iter()
-            .any(|known| on(known) == (portal, interface))
-    }
-
     /// Maps what the table has named since; what it no longer names is unmapped.
     #[cold]
     fn refresh(&mut self, (version, named): (u32, Vec<(usize, Entry)>)) {
@@ -87,19 +79,23 @@ impl View {
 
     /// The memory that a message wants, if it gets all of it; and the slot where it is counted,
     /// with how much.
-    #[inline]
+    #[inline(always)]
     fn find(&self, wanted: &Wanted) -> Option<(Claim, Option<(usize, u64)>)> {
-        let takes = |mapped: &&Mapped| {
+        let mut entries = self.entries.iter();
+        // A loop, which is always inlined.
+        let mapped = loop {
+            let mapped = entries.next()?;
             let entry = &mapped.entry;
-            entry.takes(wanted.interface, wanted.portal, wanted.match_bits)
+            if entry.takes(wanted.interface, wanted.portal, wanted.match_bits) {
+                break mapped;
+            }
         };
-        let mapped = self.entries.iter().find(takes)?;
         let entry = &mapped.entry;
-        let end = wanted.offset.checked_add(wanted.length)?;
-        let is_allowed = (entry.takes_puts || !wanted.puts) && (entry.takes_gets || !wanted.gets);
+        let is_taken =
+            entry.grants(wanted.puts, wanted.gets) && entry.contains(wanted.offset, wanted.length);
         let count = entry.counts.of(wanted.length).map(|by| (mapped.slot, by));
         let claim = mapped.claim.slice(wanted.offset, wanted.length);
-        (is_allowed && end <= entry.length).then_some((claim, count))
+        is_taken.then_some((claim, count))
     }
 }
 
@@ -114,23 +110,19 @@ fn attach(name: &MemoryName) -> Option<Arc<PeerMemory>> {
 }
 
 impl Peer {
-    /// Whether it has direct entries there, or its table has changed since it was last looked at.
+    /// Whether its table has changed since it was last looked at.
     #[inline(always)]
-    pub(crate) fn has_direct(&self, interface: InterfaceNumber, portal: PortalIndex) -> bool {
+    pub(crate) fn has_new_direct(&self) -> bool {
         self.segment.direct().version() != self.view.version
-            || !self.view.entries.is_empty() && self.view.is_on(interface, portal)
     }
 
     /// Accesses the memory that a message wants, while its owner doesn't withdraw it; nothing
     /// if the message has to be sent, or `access` gives nothing. Nothing that was sent before is
     /// overtaken.
-    #[inline]
+    #[inline(always)]
     fn access<R>(&mut self, wanted: &Wanted, access: impl FnOnce(Claim) -> Option<R>) -> Option<R> {
-        let table = self.segment.direct();
-        if table.version() != self.view.version {
-            self.view.refresh(table.read()?);
-        }
         let (claim, count) = self.view.find(wanted)?;
+        let table = self.segment.direct();
         if self.waits() || self.closed || !self.sender.is_drained() {
             return None;
         }
@@ -166,14 +158,19 @@ pub(crate) struct Accesses(Vec<(usize, u32)>);
 impl ShmNal {
     /// Lets peers access an entry of this process by themselves. Returns its slot in the table;
     /// nothing if that is full.
-    pub fn publish(&self, entry: &Entry) -> Option<usize> {
-        self.segment.direct().publish(entry)
+    pub fn publish(&mut self, entry: &Entry) -> Option<usize> {
+        let slot = self.segment.direct().publish(entry)?;
+        self.published += 1;
+        self.looks_at_direct = true;
+        Some(slot)
     }
 
     /// No access to the entry in that slot begins any more; those that have begun are over
     /// once [`is_quiet`](Self::is_quiet).
     pub fn withdraw(&mut self, slot: usize) {
         self.segment.direct().withdraw(slot);
+        self.published -= 1;
+        self.look_for_direct();
         barrier();
         for lane in 0..LANES {
             if let Some(access) = self.segment.lane(lane).accessing.under_way() {
@@ -215,31 +212,27 @@ impl ShmNal {
         }
     }
 
-    /// Whether a process has direct entries there, as far as a quick look shows.
+    /// Whether some process, perhaps this one, may have direct entries. Those of a peer are
+    /// noticed when something is sent to it.
     #[inline(always)]
-    pub fn has_direct(
-        &self,
-        process: ProcessId,
-        interface: InterfaceNumber,
-        portal: PortalIndex,
-    ) -> bool {
-        match self.last {
-            Some((last, index)) if last == process => {
-                self.peers[index].has_direct(interface, portal)
-            }
-            _ => self.other_has_direct(process, interface, portal),
-        }
+    pub fn looks_at_direct(&self) -> bool {
+        self.looks_at_direct
     }
 
+    /// Maps what a peer has named since, and finds out whether any has direct entries.
+    #[cold]
     #[inline(never)]
-    fn other_has_direct(
-        &self,
-        process: ProcessId,
-        interface: InterfaceNumber,
-        portal: PortalIndex,
-    ) -> bool {
-        let index = self.by_process.get(&process);
-        index.is_some_and(|index| self.peers[*index].has_direct(interface, portal))
+    fn renew_view(&mut self, index: usize) {
+        let peer = &mut self.peers[index];
+        if let Some(table) = peer.segment.direct().read() {
+            peer.view.refresh(table);
+        }
+        self.look_for_direct();
+    }
+
+    fn look_for_direct(&mut self) {
+        let may_have = |peer: &Peer| !peer.view.entries.is_empty() || peer.has_new_direct();
+        self.looks_at_direct = self.published > 0 || self.peers.iter().any(may_have);
     }
 
     /// What peers have counted at the entry of this process in that slot, modulo 2^64.
@@ -249,7 +242,7 @@ impl ShmNal {
 
     /// Accesses memory of a direct entry of that process; nothing if the message has to be sent,
     /// or `access` gives nothing.
-    #[inline]
+    #[inline(always)]
     pub fn access<R>(
         &mut self,
         process: ProcessId,
@@ -261,6 +254,9 @@ impl ShmNal {
             _ => *self.by_process.get(&process)?,
         };
         self.last = Some((process, index));
+        if self.peers[index].has_new_direct() {
+            self.renew_view(index);
+        }
         self.peers[index].access(wanted, access)
     }
 }

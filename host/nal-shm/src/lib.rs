@@ -94,6 +94,10 @@ pub struct ShmNal {
     costs: Costs,
     /// Accesses of peers to memory of direct entries that were withdrawn meanwhile.
     accesses: Accesses,
+    /// Direct entries of this process.
+    published: usize,
+    /// Whether they, or those of a peer, are to be looked for.
+    looks_at_direct: bool,
 }
 
 impl ShmNal {
@@ -121,6 +125,8 @@ impl ShmNal {
             direct: true,
             costs,
             accesses: Accesses::default(),
+            published: 0,
+            looks_at_direct: false,
         }
     }
 
@@ -271,6 +277,7 @@ impl ShmNal {
             return Err(self.on_closed(index));
         }
         self.waiting += usize::from(peer.waits() && !waited);
+        self.looks_at_direct |= peer.has_new_direct();
         Ok(())
     }
 
@@ -353,7 +360,9 @@ impl Nal for ShmNal {
         body: Outgoing<'_>,
     ) -> Result<(), Unreachable> {
         if let (Some((last, index)), Outgoing::Copied { operand, pieces }) = (self.last, body) {
-            if last == to && self.peers[index].try_copy(words, operand, pieces) {
+            let peer = &mut self.peers[index];
+            if last == to && peer.try_copy(words, operand, pieces) {
+                self.looks_at_direct |= peer.has_new_direct();
                 return Ok(());
             }
         }

@@ -72,12 +72,6 @@ impl Pair {
         }
     }
 
-    fn has_direct(&self, portal: u16) -> bool {
-        let interface = self.entry.interface;
-        let to = self.to();
-        self.initiator.has_direct(to, interface, portal.into())
-    }
-
     fn put(&mut self, wanted: Wanted, value: u64) -> Option<()> {
         let to = self.to();
         self.initiator.access(to, &wanted, |target: Claim| {
@@ -114,17 +108,30 @@ fn wanted(offset: u64, length: u64) -> Wanted {
 #[test]
 fn published_memory_is_accessed_and_withdrawn_memory_is_not() {
     let mut pair = Pair::new("published");
-    assert!(!pair.has_direct(3));
     let slot = pair.target.publish(&pair.entry).expect("there is room");
-    assert!(pair.has_direct(3));
     assert_eq!(pair.put(wanted(16, 8), 7), Some(()));
     assert_eq!(pair.word(2), 7);
-    assert!(pair.has_direct(3) && !pair.has_direct(4));
     pair.target.withdraw(slot);
     assert!(pair.target.is_quiet());
     assert_eq!(pair.put(wanted(16, 8), 8), None);
     assert_eq!(pair.word(2), 7);
-    assert!(!pair.has_direct(3), "it has looked");
+}
+
+#[test]
+fn entries_of_a_peer_are_noticed_when_something_is_sent_to_it() {
+    let mut pair = Pair::new("noticed");
+    assert!(!pair.initiator.looks_at_direct());
+    let slot = pair.target.publish(&pair.entry).expect("there is room");
+    assert!(pair.target.looks_at_direct(), "it may send to itself");
+    pair.send();
+    pair.receive();
+    assert!(pair.initiator.looks_at_direct());
+    assert_eq!(pair.put(wanted(0, 8), 7), Some(()));
+    assert!(pair.initiator.looks_at_direct());
+    pair.target.withdraw(slot);
+    assert!(!pair.target.looks_at_direct());
+    assert_eq!(pair.put(wanted(0, 8), 8), None);
+    assert!(!pair.initiator.looks_at_direct());
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::owner::Owner;
 use crate::queue::MAX_EVENTS;
 use lintel_bridge::Tables;
 use lintel_engine4::{
-    Deferred, DescriptorSpec, EntrySpec, Interface, Registers, SearchOp, Transfer,
+    Deferred, DescriptorSpec, EntrySpec, Host as _, Interface, Registers, SearchOp, Transfer,
 };
 use lintel_presence::shareable;
 use lintel_snapshot::Awaited;
@@ -50,9 +50,8 @@ impl<O: Owner> Library<O> {
     #[inline(always)]
     pub fn start_by(&self, transfer: impl Fn() -> Transfer) -> Result<()> {
         match self.with(transfer().md(), |interface, effects| {
-            let (target, portal) = (transfer().target, transfer().portal);
-            match interface.looks_at_direct(target, portal, effects) {
-                true => interface.start(&transfer(), effects),
+            match effects.may_carry_out() {
+                true => interface.start_directly(&transfer(), effects),
                 false => interface.start_by_message(&transfer(), effects),
             }
         }) {

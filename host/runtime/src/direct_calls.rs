@@ -38,7 +38,7 @@ impl<O: Owner> Effects<'_, O> {
         if let Some(&[span]) = O::Mover::as_claims(&[spec.span]) {
             // Where the table is full, or the memory not shareable, peers send messages.
             let transports = &mut *self.transports;
-            if let Some(near) = transports.nal.near() {
+            if let Some(near) = transports.nal.near_mut() {
                 let _ = transports.direct.publish(near, handle, &spec.over(span));
             }
         }

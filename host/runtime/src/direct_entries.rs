@@ -2,7 +2,7 @@
 
 use lintel_claim::Claim;
 use lintel_engine4::DirectSpec;
-use lintel_nal_shm::{self as shm, Counts, MemoryName, ShmNal};
+use lintel_nal_shm::{self as shm, Counts, MemoryName, ShmNal, Wanted};
 use lintel_presence::shareable;
 use lintel_types::{CounterIndex, Handle, InterfaceNumber, PortalIndex};
 
@@ -21,9 +21,10 @@ pub(crate) struct DirectEntries {
 /// An entry that peers access by themselves.
 pub(crate) struct DirectEntry {
     handle: Handle,
-    portal: PortalIndex,
-    /// The number of the mapping that it lies in.
-    memory: i32,
+    /// As peers see it.
+    entry: shm::DirectEntry,
+    /// Its memory.
+    span: Claim,
     /// Its slot in the table that peers read.
     slot: usize,
     /// The counter of its messages, and what peers have counted at its slot as far as that was
@@ -46,11 +47,11 @@ impl DirectEntry {
     }
 
     pub(crate) fn memory(&self) -> i32 {
-        self.memory
+        self.entry.memory.id
     }
 
     pub(crate) fn is_on(&self, interface: InterfaceNumber, portal: PortalIndex) -> bool {
-        self.interface() == interface && self.portal == portal
+        self.interface() == interface && self.entry.portal == portal
     }
 }
 
@@ -69,7 +70,7 @@ impl DirectEntries {
     /// Publishes an entry; nothing if its memory can't be mapped by peers, or the table is full.
     pub(crate) fn publish(
         &mut self,
-        near: &ShmNal,
+        near: &mut ShmNal,
         handle: Handle,
         spec: &DirectSpec<Claim>,
     ) -> Option<()> {
@@ -84,7 +85,7 @@ impl DirectEntries {
             nonce: place.nonce,
             bytes: place.bytes,
         };
-        let slot = near.publish(&shm::DirectEntry {
+        let entry = shm::DirectEntry {
             interface: handle.interface(),
             portal: spec.portal,
             takes_puts: spec.takes_puts,
@@ -99,12 +100,13 @@ impl DirectEntries {
                 Some((_, false)) => Counts::Operations,
                 Some((_, true)) => Counts::Bytes,
             },
-        })?;
+        };
+        let slot = near.publish(&entry)?;
         self.has_counters |= spec.counter.is_some();
         self.published.push(DirectEntry {
             handle,
-            portal: spec.portal,
-            memory: place.id,
+            entry,
+            span: spec.span,
             slot,
             counter: spec.counter.map(|(counter, _)| counter),
             counted: near.direct_count(slot),
@@ -130,6 +132,22 @@ impl DirectEntries {
     /// Forgets the entries that were withdrawn: no peer accesses them any more.
     pub(crate) fn forget_withdrawn(&mut self) {
         self.leaving.clear();
+    }
+
+    /// The memory of an own entry that a message wants, if it gets all of it; and the counter
+    /// that counts it, with how much.
+    #[inline]
+    pub(crate) fn find(&self, wanted: &Wanted) -> Option<(Claim, Option<(CounterIndex, u64)>)> {
+        let takes = |direct: &&DirectEntry| {
+            let entry = &direct.entry;
+            entry.takes(wanted.interface, wanted.portal, wanted.match_bits)
+        };
+        let direct = self.published.iter().find(takes)?;
+        let by = direct.entry.counts.of(wanted.length);
+        let place = direct.span.slice(wanted.offset, wanted.length);
+        let is_taken = direct.entry.grants(wanted.puts, wanted.gets)
+            && direct.entry.contains(wanted.offset, wanted.length);
+        is_taken.then_some((place, direct.counter.zip(by)))
     }
 
     /// Whether peers may count something.

@@ -1,6 +1,6 @@
 //! What the engine causes: events, counts, messages.
 
-use crate::carry_out::carry_out;
+use crate::carry_out::CarryOut;
 use crate::mover::Mover;
 use crate::owner::Owner;
 use crate::resources::Placement;
@@ -9,12 +9,11 @@ use crate::staged_sends::StagedSends;
 use crate::transports::Transports;
 use lintel_bridge::Tables;
 use lintel_claim::{Claim, Lease};
-use lintel_engine4::{Backlog, Body, Exchange, Host, Undeliverable};
+use lintel_engine4::{Backlog, Body, Carried, Exchange, Host, Undeliverable};
 use lintel_memory::{Pieces, Span};
 use lintel_nal::{Nal, Outgoing};
-use lintel_types::{
-    CounterIndex, CountingEvent, Event, InterfaceNumber, PortalIndex, ProcessId, QueueIndex,
-};
+use lintel_nal_shm::ShmNal;
+use lintel_types::{CounterIndex, CountingEvent, Event, ProcessId, QueueIndex};
 use lintel_wire::{OPERAND_BYTES, Request, Verb, Words};
 
 /// An engine's [`Host`] for the length of a call.
@@ -62,25 +61,25 @@ impl<O: Owner> Host<O::Span> for Effects<'_, O> {
     }
 
     #[inline(always)]
-    fn has_direct(
-        &mut self,
-        to: ProcessId,
-        interface: InterfaceNumber,
-        portal: PortalIndex,
-    ) -> bool {
+    fn may_carry_out(&mut self) -> bool {
         let near = self.transports.nal.near();
-        O::PLACEMENT == Placement::Accelerated
-            && near.is_some_and(|near| near.has_direct(to, interface, portal))
+        O::PLACEMENT == Placement::Accelerated && near.is_some_and(ShmNal::looks_at_direct)
     }
 
-    fn carry_out(&mut self, to: ProcessId, request: &Request, data: Exchange<'_, O::Span>) -> bool {
-        let (source, sink) = (data.source.as_slice(), data.sink.as_slice());
-        let (source, sink) = (O::Mover::as_claims(source), O::Mover::as_claims(sink));
-        match (self.transports.nal.near_mut(), source, sink) {
-            (Some(near), Some(source), Some(sink)) => {
-                carry_out(near, to, request, data.operand, source, sink)
+    #[inline(always)]
+    fn carry_out(&mut self, to: ProcessId, exchange: Exchange<'_, O::Span>) -> Carried {
+        let claims = O::Mover::as_claims;
+        match (claims(exchange.source), claims(exchange.sink)) {
+            (Some(source), Some(sink)) => CarryOut {
+                transports: self.transports,
+                to,
+                interface: exchange.interface,
+                transfer: exchange.transfer,
+                source,
+                sink,
             }
-            _ => false,
+            .run(),
+            _ => Carried::No,
         }
     }
 

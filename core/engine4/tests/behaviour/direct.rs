@@ -270,8 +270,37 @@ fn the_host_gets_the_memory_of_both_ends() {
         ..atomic(source, process(1), 0)
     };
     node.start(&transfer).unwrap();
-    let (request, from, to) = &node.host.carried[0];
-    assert_eq!((request.verb, request.token), (Verb::FetchAtomic, 0));
+    let (carried, from, to) = &node.host.carried[0];
+    assert_eq!(carried.verb, Verb::FetchAtomic);
     assert_eq!(from, &[Ghost::new(0x1008, 8)]);
     assert_eq!(to, &[Ghost::new(0x1040, 8)]);
+}
+
+#[test]
+fn an_operation_on_an_own_direct_entry_is_counted_at_both_ends() {
+    let mut node = node(MATCHING);
+    let (arrived, ended) = (node.counter(), node.counter());
+    let source = node.bind(DescriptorSpec {
+        counter: ended,
+        options: MdOptions::EVENT_CT_ACK,
+        ..descriptor()
+    });
+    node.host.direct.insert(node.id);
+    node.host.own_count = Some((CounterIndex(arrived.index()), 8));
+    let by = CountingEvent {
+        success: 1,
+        failure: 0,
+    };
+    let increment = Deferred::Increment(ended, by);
+    let triggered = node
+        .interface
+        .trigger(increment, arrived, 8, &mut node.host);
+    triggered.unwrap();
+    let transfer = Transfer {
+        ack: AckRequest::Counting,
+        ..put(source, node.id, 0)
+    };
+    node.start(&transfer).unwrap();
+    assert_eq!(node.count(arrived), (8, 0));
+    assert_eq!(node.count(ended), (2, 0), "it was triggered, too");
 }

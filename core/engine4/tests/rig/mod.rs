@@ -13,8 +13,8 @@
 #![allow(dead_code)] // each test binary uses its part
 
 use lintel_engine4::{
-    Backlog, Body, Config, Delivered, DescriptorSpec, EntrySpec, Exchange, Host, Interface, Landed,
-    Landing, PendingReply, Transfer, Undeliverable,
+    Backlog, Body, Carried, Config, Delivered, DescriptorSpec, EntrySpec, Exchange, Host,
+    Interface, Landed, Landing, PendingReply, Transfer, Undeliverable,
 };
 use lintel_memory::{Buffer, Ghost, Pieces};
 use lintel_types::{
@@ -55,8 +55,10 @@ pub struct Recorder {
     pub backlogs: BTreeMap<ProcessId, Backlog>,
     /// Processes whose memory it accesses by itself.
     pub direct: BTreeSet<ProcessId>,
-    /// Requests that it has carried out there, with the pieces sent from and filled.
-    pub carried: Vec<(Request, Vec<Ghost>, Vec<Ghost>)>,
+    /// Operations that it has carried out there, with the pieces sent from and filled.
+    pub carried: Vec<(Transfer, Vec<Ghost>, Vec<Ghost>)>,
+    /// The counter of the entry that they are carried out on, if that is this interface's own.
+    pub own_count: Option<(CounterIndex, u64)>,
 }
 
 impl Host<Ghost> for Recorder {
@@ -79,15 +81,18 @@ impl Host<Ghost> for Recorder {
         self.counters.insert(counter, value);
     }
 
-    fn has_direct(&mut self, to: ProcessId, _: InterfaceNumber, _: PortalIndex) -> bool {
-        self.direct.contains(&to)
+    fn may_carry_out(&mut self) -> bool {
+        !self.direct.is_empty()
     }
 
-    fn carry_out(&mut self, _: ProcessId, request: &Request, data: Exchange<'_, Ghost>) -> bool {
-        let pieces = |pieces: Pieces<Ghost>| pieces.as_slice().to_vec();
-        let (source, sink) = (pieces(data.source), pieces(data.sink));
-        self.carried.push((*request, source, sink));
-        true
+    fn carry_out(&mut self, to: ProcessId, exchange: Exchange<'_, Ghost>) -> Carried {
+        if !self.direct.contains(&to) {
+            return Carried::No;
+        }
+        let (source, sink) = (exchange.source.to_vec(), exchange.sink.to_vec());
+        self.carried.push((exchange.transfer.clone(), source, sink));
+        self.own_count
+            .map_or(Carried::Yes, |(counter, by)| Carried::Counting(counter, by))
     }
 
     fn send(
