@@ -954,8 +954,8 @@ typedef struct {
  * @return PTL_OK           made
  * @return PTL_NO_INIT      the library isn't initialized
  * @return PTL_ARG_INVALID  `ni_handle` isn't an open interface, or `eq_handle` is NULL
- * @return PTL_NO_SPACE     the interface has `max_eqs` queues, or there is no memory for `count`
- *                          events
+ * @return PTL_NO_SPACE     the interface has `max_eqs` queues, `count` is above 1,048,576, or there
+ *                          is no memory for so many events
  * @blocks never
  * @threads safe
  * @note A portal table entry with PTL_PT_FLOWCTRL is disabled before its queue overflows.

@@ -7,8 +7,11 @@ use std::sync::atomic::AtomicU64;
 
 /// Events in a chunk; chunks are made when they are first needed.
 const CHUNK: usize = 256;
-const CHUNKS: usize = 512;
-pub(crate) const SLOTS: u64 = (CHUNK * CHUNKS) as u64;
+/// Chunks at the beginning, which most queues never leave: an empty queue goes back there.
+const NEAR: usize = 512;
+/// Chunks of long queues: programs ask for a million events.
+const FAR: usize = 8192 - NEAR;
+pub(crate) const SLOTS: u64 = (CHUNK * (NEAR + FAR)) as u64;
 /// The most events that a queue can be asked to hold.
 pub(crate) const MAX_EVENTS: u64 = SLOTS / 2;
 
@@ -21,13 +24,19 @@ pub(crate) struct EventQueue<const WORDS: usize = { Event::WORDS }> {
 }
 
 /// The slots of a queue.
-pub(crate) struct Chunks<const WORDS: usize>(OnceLock<Box<[Chunk<WORDS>]>>);
+pub(crate) struct Chunks<const WORDS: usize> {
+    near: OnceLock<Box<[Chunk<WORDS>]>>,
+    far: OnceLock<Box<[Chunk<WORDS>]>>,
+}
 
 impl<const WORDS: usize> Default for EventQueue<WORDS> {
     fn default() -> Self {
         EventQueue {
             ends: QueueEnds::default(),
-            chunks: Chunks(OnceLock::new()),
+            chunks: Chunks {
+                near: OnceLock::new(),
+                far: OnceLock::new(),
+            },
         }
     }
 }
@@ -53,12 +62,24 @@ impl<const WORDS: usize> Slots for Chunks<WORDS> {
     #[inline(always)]
     fn slot(&self, position: u64) -> &[AtomicU64] {
         let index = (position % SLOTS) as usize;
-        let chunks = self
-            .0
-            .get_or_init(|| (0..CHUNKS).map(|_| OnceLock::new()).collect());
-        let chunk = chunks[index / CHUNK].get_or_init(new_chunk);
-        &chunk[index % CHUNK]
+        let near = self.near.get_or_init(|| new_chunks(NEAR));
+        let chunk = match near.get(index / CHUNK) {
+            Some(chunk) => chunk,
+            None => self.far(index / CHUNK - NEAR),
+        };
+        &chunk.get_or_init(new_chunk)[index % CHUNK]
     }
+}
+
+impl<const WORDS: usize> Chunks<WORDS> {
+    #[cold]
+    fn far(&self, index: usize) -> &Chunk<WORDS> {
+        &self.far.get_or_init(|| new_chunks(FAR))[index]
+    }
+}
+
+fn new_chunks<const WORDS: usize>(count: usize) -> Box<[Chunk<WORDS>]> {
+    (0..count).map(|_| OnceLock::new()).collect()
 }
 
 fn new_chunk<const WORDS: usize>() -> Box<[[AtomicU64; WORDS]; CHUNK]> {
@@ -68,4 +89,27 @@ fn new_chunk<const WORDS: usize>() -> Box<[[AtomicU64; WORDS]; CHUNK]> {
         .into_boxed_slice()
         .try_into()
         .expect("it has CHUNK slots")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Qthreads asks for 1,048,576 events.
+    #[test]
+    fn a_queue_of_a_million_events_keeps_more_than_its_near_chunks_hold() {
+        const { assert!(MAX_EVENTS >= 1 << 20) };
+        let queue: EventQueue = EventQueue::default();
+        queue.ends.begin(7, 1 << 20);
+        let pushed = (CHUNK * NEAR) as u64 + 1000;
+        for number in 0..pushed {
+            queue.ends.push(&queue.chunks, [number; Event::WORDS]);
+        }
+        for number in 0..pushed {
+            let taken = queue.pop().expect("as many events as were pushed");
+            assert!(!taken.dropped);
+            assert_eq!(*taken.words(), [number; Event::WORDS]);
+        }
+        assert!(queue.pop().is_none());
+    }
 }
