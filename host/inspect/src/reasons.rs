@@ -8,6 +8,9 @@ use lintel_types::ProcessId;
 /// Without a message for so long, a process is said to be idle, in milliseconds.
 const IDLE: u64 = 1000;
 
+/// Counters with triggered operations that a process's line names.
+const NAMED: usize = 3;
+
 /// A line for each process: what it waits for, and what may be the reason.
 pub fn reasons(processes: &[Process]) -> Vec<String> {
     let of = |process: &Process| {
@@ -79,20 +82,32 @@ fn of_interface(found: &mut Vec<String>, interface: &InterfaceState, all: &[Proc
     for queue in interface.queues.iter().filter(|q| q.fill >= q.size) {
         found.push(format!("queue {} is full", index(queue.handle)));
     }
-    for counter in &interface.counters {
-        if let Some(threshold) = counter.threshold {
-            let (name, value) = (index(counter.handle), counter.success);
-            found.push(format!(
-                "{} triggered operations wait for counter {name} >= {threshold}, it stands at {value}",
-                counter.triggered
-            ));
-        }
-    }
+    of_triggered(found, interface);
     if let Some(operation) = interface.operations.first() {
         let (pending, who) = (interface.pending, peer(operation.target, all));
         found.push(format!(
             "{pending} operations await answers, one from {who}"
         ));
+    }
+}
+
+/// Counters that triggered operations wait for, a few by name: programs make thousands.
+fn of_triggered(found: &mut Vec<String>, interface: &InterfaceState) {
+    let mut rest = interface.triggered;
+    let awaited = interface.counters.iter().filter_map(|counter| {
+        let threshold = counter.threshold?;
+        Some((counter, threshold))
+    });
+    for (counter, threshold) in awaited.take(NAMED) {
+        let (name, value) = (index(counter.handle), counter.success);
+        found.push(format!(
+            "{} triggered operations wait for counter {name} >= {threshold}, it stands at {value}",
+            counter.triggered
+        ));
+        rest = rest.saturating_sub(counter.triggered);
+    }
+    if rest > 0 {
+        found.push(format!("{rest} more triggered operations wait"));
     }
 }
 
@@ -112,7 +127,9 @@ fn peer(process: ProcessId, all: &[Process]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lintel_snapshot::{Awaited, CounterTest, EntryState, HeaderState, OperationState, Wait};
+    use lintel_snapshot::{
+        Awaited, CounterState, CounterTest, EntryState, HeaderState, OperationState, Wait,
+    };
     use std::net::Ipv4Addr;
 
     const ONE: ProcessId = ProcessId::new(0x7f00_0001, 1);
@@ -199,6 +216,34 @@ mod tests {
               as that for bits 0x11 from 127.0.0.1/1"
             ]
         );
+    }
+
+    /// Has as many counters with a triggered operation each as a snapshot lists, and others.
+    fn with_many_triggered() -> Snapshot {
+        let counter = |handle| CounterState {
+            handle,
+            success: 0,
+            failure: 0,
+            triggered: 1,
+            threshold: Some(1),
+        };
+        Snapshot {
+            interfaces: vec![InterfaceState {
+                counters: (0..32).map(counter).collect(),
+                more_counters: 19_968,
+                triggered: 20_000,
+                ..InterfaceState::default()
+            }],
+            ..Snapshot::default()
+        }
+    }
+
+    #[test]
+    fn of_many_counters_with_triggered_operations_three_are_named_and_the_rest_counted() {
+        let found = reasons(&[process(0, ONE, Some(with_many_triggered()))]);
+        assert_eq!(found[0].matches("wait for counter").count(), 3);
+        let rest = "; 19997 more triggered operations wait";
+        assert!(found[0].ends_with(rest), "{}", found[0]);
     }
 
     #[test]
