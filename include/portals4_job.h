@@ -78,7 +78,7 @@ int ptljob_fini(void);
  * It doesn't return.
  *
  * @param[in] exit_code  the exit code of this process, and the job's if the launcher passes it on
- * @param[in] message    written on standard error, or NULL
+ * @param[in] message    written on standard error; nothing is for NULL and ""
  * @blocks never
  * @threads safe
  * @see ptljob_init

@@ -22,9 +22,12 @@ pub extern "C" fn ptljob_fini() -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ptljob_abort(exit_code: c_int, message: *const c_char) {
     // SAFETY: the caller's, as the header says.
-    if let Ok(message) = unsafe { text(message) } {
+    match unsafe { text(message) } {
         // Standard error may be closed.
-        let _ = writeln!(std::io::stderr(), "{message}");
+        Ok(message) if !message.is_empty() => {
+            let _ = writeln!(std::io::stderr(), "{message}");
+        }
+        _ => {}
     }
     job::abort(exit_code);
     std::process::exit(exit_code);
