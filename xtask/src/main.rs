@@ -127,6 +127,10 @@ fn main() -> ExitCode {
     let mut arguments = arguments.iter().map(String::as_str);
     let command = arguments.next().unwrap_or("help");
     let rest: Vec<&str> = arguments.collect();
+    let command = match rest.contains(&"--help") {
+        true => "help",
+        false => command,
+    };
     match command {
         "test" => test(&tree, &rest),
         "ci" => suite::ci(&tree),
