@@ -1,6 +1,7 @@
 //! What a process did with messages, and when: the file that it leaves for tools.
 
 use crate::Awaited;
+use alloc::borrow::Cow;
 use alloc::string::String;
 use alloc::vec::Vec;
 use lintel_types::ProcessId;
@@ -28,7 +29,7 @@ pub struct Timeline {
 }
 
 /// The present form.
-pub const FORM: u32 = 1;
+pub const FORM: u32 = 2;
 
 /// One thing that a process did.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -57,6 +58,13 @@ pub enum What {
     },
     /// Slept in a call.
     Waited(Awaited),
+    /// Returned from a call.
+    Called {
+        /// The function.
+        name: Cow<'static, str>,
+        /// The system's number of the thread.
+        thread: i32,
+    },
 }
 
 /// A message on its way.

@@ -12,44 +12,45 @@ use lintel_types::{
 };
 use serde::{Deserialize, Serialize};
 
-/// Hands the table of commands to a macro. A line is a call: its name on its way, its name
-/// and arguments here, what it returns. [`Library`] documents each.
+/// Hands the table of commands to a macro. A line is a call: its name on its way, in timelines,
+/// and here, its arguments, what it returns. [`Library`] documents each. Those of list entries
+/// are named as those of match list entries in timelines.
 macro_rules! for_each_command {
     ($callback:ident $($before:ident)*) => {
         $callback! {
             $($before)*;
-            Open = fn open_interface(iface: u32, options: u32, pid: u32, desired: Option<Limits>) -> (Handle, Limits);
-            Close = fn close_interface(interface: Handle) -> ();
-            Registers = fn registers(interface: Handle) -> Registers;
-            InterfaceOf = fn interface_of(handle: Handle) -> Handle;
-            SetMap = fn set_map(interface: Handle, map: Vec<ProcessId>) -> ();
-            Map = fn map(interface: Handle) -> Vec<ProcessId>;
-            Id = fn id(interface: Handle) -> ProcessId;
-            PhysicalId = fn physical_id(interface: Handle) -> ProcessId;
-            Uid = fn uid(interface: Handle) -> u32;
-            PortalAlloc = fn portal_alloc(interface: Handle, options: PtOptions, queue: Handle, wanted: u32) -> PortalIndex;
-            PortalFree = fn portal_free(interface: Handle, index: PortalIndex) -> ();
-            PortalDisableBegin = fn portal_disable_begin(interface: Handle, index: PortalIndex) -> bool;
-            PortalEnable = fn portal_enable(interface: Handle, index: PortalIndex) -> ();
-            DescriptorBind = fn descriptor_bind(interface: Handle, spec: DescriptorSpec<S>) -> Handle;
-            DescriptorRelease = fn descriptor_release(descriptor: Handle) -> ();
-            Append = fn append(interface: Handle, spec: EntrySpec<S>, list: List) -> Handle;
-            Unlink = fn unlink(entry: Handle) -> ();
-            Search = fn search(interface: Handle, spec: EntrySpec<S>, op: SearchOp) -> ();
-            QueueAlloc = fn queue_alloc(interface: Handle, count: u64) -> Handle;
-            QueueFree = fn queue_free(queue: Handle) -> ();
-            CounterAlloc = fn counter_alloc(interface: Handle) -> Handle;
-            CounterFree = fn counter_free(counter: Handle) -> ();
-            CounterSet = fn counter_set(counter: Handle, value: CountingEvent) -> ();
-            CounterInc = fn counter_inc(counter: Handle, by: CountingEvent) -> ();
-            CancelTriggered = fn cancel_triggered(counter: Handle) -> ();
-            Trigger = fn trigger(operation: Deferred<S>, counter: Handle, threshold: u64) -> ();
-            TriggerAppend = fn trigger_append(
+            Open "PtlNIInit" = fn open_interface(iface: u32, options: u32, pid: u32, desired: Option<Limits>) -> (Handle, Limits);
+            Close "PtlNIFini" = fn close_interface(interface: Handle) -> ();
+            Registers "PtlNIStatus" = fn registers(interface: Handle) -> Registers;
+            InterfaceOf "PtlNIHandle" = fn interface_of(handle: Handle) -> Handle;
+            SetMap "PtlSetMap" = fn set_map(interface: Handle, map: Vec<ProcessId>) -> ();
+            Map "PtlGetMap" = fn map(interface: Handle) -> Vec<ProcessId>;
+            Id "PtlGetId" = fn id(interface: Handle) -> ProcessId;
+            PhysicalId "PtlGetPhysId" = fn physical_id(interface: Handle) -> ProcessId;
+            Uid "PtlGetUid" = fn uid(interface: Handle) -> u32;
+            PortalAlloc "PtlPTAlloc" = fn portal_alloc(interface: Handle, options: PtOptions, queue: Handle, wanted: u32) -> PortalIndex;
+            PortalFree "PtlPTFree" = fn portal_free(interface: Handle, index: PortalIndex) -> ();
+            PortalDisableBegin "PtlPTDisable" = fn portal_disable_begin(interface: Handle, index: PortalIndex) -> bool;
+            PortalEnable "PtlPTEnable" = fn portal_enable(interface: Handle, index: PortalIndex) -> ();
+            DescriptorBind "PtlMDBind" = fn descriptor_bind(interface: Handle, spec: DescriptorSpec<S>) -> Handle;
+            DescriptorRelease "PtlMDRelease" = fn descriptor_release(descriptor: Handle) -> ();
+            Append "PtlMEAppend" = fn append(interface: Handle, spec: EntrySpec<S>, list: List) -> Handle;
+            Unlink "PtlMEUnlink" = fn unlink(entry: Handle) -> ();
+            Search "PtlMESearch" = fn search(interface: Handle, spec: EntrySpec<S>, op: SearchOp) -> ();
+            QueueAlloc "PtlEQAlloc" = fn queue_alloc(interface: Handle, count: u64) -> Handle;
+            QueueFree "PtlEQFree" = fn queue_free(queue: Handle) -> ();
+            CounterAlloc "PtlCTAlloc" = fn counter_alloc(interface: Handle) -> Handle;
+            CounterFree "PtlCTFree" = fn counter_free(counter: Handle) -> ();
+            CounterSet "PtlCTSet" = fn counter_set(counter: Handle, value: CountingEvent) -> ();
+            CounterInc "PtlCTInc" = fn counter_inc(counter: Handle, by: CountingEvent) -> ();
+            CancelTriggered "PtlCTCancelTriggered" = fn cancel_triggered(counter: Handle) -> ();
+            Trigger "PtlTriggered" = fn trigger(operation: Deferred<S>, counter: Handle, threshold: u64) -> ();
+            TriggerAppend "PtlTriggeredMEAppend" = fn trigger_append(
             interface: Handle, spec: EntrySpec<S>, list: List, counter: Handle, threshold: u64
             ) -> Handle;
-            Start = fn try_start(transfer: Transfer) -> ();
-            AtomicSync = fn atomic_sync() -> ();
-            Leave = fn leave_all() -> ();
+            Start "PtlStart" = fn try_start(transfer: Transfer) -> ();
+            AtomicSync "PtlAtomicSync" = fn atomic_sync() -> ();
+            Leave "PtlFini" = fn leave_all() -> ();
         }
     };
 }
@@ -58,7 +59,7 @@ pub(crate) use for_each_command;
 
 /// Makes a type of the commands of a table; owners of a trait's carry them out.
 macro_rules! define_commands {
-    ($commands:ident $owner:ident; $($command:ident = fn $name:ident($($argument:ident: $kind:ty),*) -> $answer:ty;)*) => {
+    ($commands:ident $owner:ident; $($command:ident $called:literal = fn $name:ident($($argument:ident: $kind:ty),*) -> $answer:ty;)*) => {
         /// A call on its way to the agent.
         #[derive(Serialize, Deserialize)]
         #[serde(bound(

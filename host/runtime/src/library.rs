@@ -3,6 +3,7 @@
 
 use crate::core::Core;
 use crate::owner::Owner;
+use crate::timeline::CallBegun;
 use lintel_engine4::Tokens;
 use lintel_lock::Mutex;
 use lintel_nal_shm::Lookout;
@@ -130,6 +131,20 @@ impl<O: Owner> Library<O> {
             .lock()
             .as_ref()
             .map(|core| core.wakeup.bell.clone())
+    }
+
+    /// A call that is recorded returns. One that closes the last interface isn't recorded: its
+    /// timeline has been written.
+    #[cold]
+    pub(crate) fn record_call(&self, name: &'static str, began: CallBegun) {
+        CallBegun::end();
+        let core = self.core.lock();
+        let recorder = core
+            .as_ref()
+            .and_then(|core| core.transports.recorder.as_ref());
+        if let Some(recorder) = recorder {
+            recorder.on_called(name, began);
+        }
     }
 
     pub(crate) fn activity(&self) -> u64 {

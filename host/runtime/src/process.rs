@@ -4,8 +4,10 @@ use crate::commands::{self, Command, for_each_command};
 use crate::library::Library;
 use crate::log::{Level, log};
 use crate::owner::LocalProcess;
+use crate::queue_calls::FOREVER;
 use crate::remote::Remote;
 use crate::settings::Mode;
+use crate::timeline::CallBegun;
 use lintel_bridge::Taken;
 use lintel_claim::Claim;
 use lintel_engine4::{Deferred, DescriptorSpec, EntrySpec, Registers, SearchOp, Transfer};
@@ -13,6 +15,7 @@ use lintel_presence::shareable;
 use lintel_types::{
     CountingEvent, Error, Event, Handle, Limits, List, PortalIndex, ProcessId, PtOptions, Result,
 };
+use lintel_wire::Verb;
 use serde::Deserialize;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,6 +25,8 @@ pub struct Process {
     pub(crate) library: Library<LocalProcess>,
     remote: Remote,
     generic: AtomicBool,
+    /// The engine lives in the agent, or calls are recorded: a call looks at this alone.
+    detour: AtomicBool,
 }
 
 /// The one [`Process`] of this process, which its calls use.
@@ -32,6 +37,7 @@ pub fn process() -> &'static Process {
         library: Library::new(LocalProcess::default(), 0),
         remote: Remote::default(),
         generic: AtomicBool::new(false),
+        detour: AtomicBool::new(false),
     })
 }
 
@@ -45,6 +51,8 @@ impl Process {
         let generic = settings.mode == Mode::Generic;
         if !self.remote.is_open() && !self.library.is_open() {
             self.generic.store(generic, Ordering::Relaxed);
+            let is_recorded = settings.trace.is_some();
+            self.detour.store(generic || is_recorded, Ordering::Relaxed);
         }
         Ok(())
     }
@@ -89,6 +97,12 @@ impl Process {
     #[inline(always)]
     pub(crate) fn is_generic(&self) -> bool {
         self.generic.load(Ordering::Relaxed)
+    }
+
+    /// Whether the engine lives in the agent, or calls are recorded.
+    #[inline(always)]
+    fn takes_detour(&self) -> bool {
+        self.detour.load(Ordering::Relaxed)
     }
 
     /// PtlNIInit. Counted; an interface that is open already keeps its limits.
@@ -178,10 +192,21 @@ impl Process {
     /// As `Interface::start`.
     #[inline(always)]
     pub fn start_by(&'static self, transfer: impl Fn() -> Transfer) -> Result<()> {
-        if self.is_generic() {
-            return self.start_remotely(&transfer());
+        if self.takes_detour() {
+            return self.start_by_detour(&transfer());
         }
         self.library.start_by(transfer)
+    }
+
+    #[cold]
+    fn start_by_detour(&'static self, transfer: &Transfer) -> Result<()> {
+        if self.is_generic() {
+            return self.start_remotely(transfer);
+        }
+        let began = CallBegun::by_sending();
+        let started = self.library.start_by(|| transfer.clone());
+        self.library.record_call(called(transfer.verb), began);
+        started
     }
 
     #[cold]
@@ -249,12 +274,21 @@ impl Process {
         timeout: u32,
         take: impl Fn(Taken, usize) -> R,
     ) -> Result<R> {
-        if self.is_generic() {
-            return self
-                .remote
-                .queue_poll(&self.library, handles, timeout, take);
+        let mut began = None;
+        if self.takes_detour() {
+            if self.is_generic() {
+                return self
+                    .remote
+                    .queue_poll(&self.library, handles, timeout, take);
+            }
+            began = Some(CallBegun::now());
         }
-        self.library.queue_poll(handles, timeout, take)
+        let polled = self.library.queue_poll(handles, timeout, take);
+        if let Some(began) = began {
+            self.library
+                .record_call(by_timeout(timeout, "PtlEQWait", "PtlEQPoll"), began);
+        }
+        polled
     }
 
     /// PtlCTGet. A caller that loops on it makes progress.
@@ -283,18 +317,46 @@ impl Process {
         tests: &[u64],
         timeout: u32,
     ) -> Result<(CountingEvent, usize)> {
-        if self.is_generic() {
-            return self
-                .remote
-                .counter_poll(&self.library, handles, tests, timeout);
+        let mut began = None;
+        if self.takes_detour() {
+            if self.is_generic() {
+                return self
+                    .remote
+                    .counter_poll(&self.library, handles, tests, timeout);
+            }
+            began = Some(CallBegun::now());
         }
-        self.library.counter_poll(handles, tests, timeout)
+        let polled = self.library.counter_poll(handles, tests, timeout);
+        if let Some(began) = began {
+            self.library
+                .record_call(by_timeout(timeout, "PtlCTWait", "PtlCTPoll"), began);
+        }
+        polled
+    }
+}
+
+/// The call that starts a data movement, in timelines.
+fn called(verb: Verb) -> &'static str {
+    match verb {
+        Verb::Put => "PtlPut",
+        Verb::Get => "PtlGet",
+        Verb::Atomic => "PtlAtomic",
+        Verb::FetchAtomic => "PtlFetchAtomic",
+        Verb::Swap => "PtlSwap",
+    }
+}
+
+/// The name of a call that waits for ever, or of one that doesn't.
+fn by_timeout(timeout: u32, waits: &'static str, polls: &'static str) -> &'static str {
+    match timeout {
+        FOREVER => waits,
+        _ => polls,
     }
 }
 
 /// The calls of a table, for the process: each is carried out by its own library, or asked for.
 macro_rules! process_calls {
-    ($process:ident $commands:ident; $($command:ident = fn $name:ident($($argument:ident: $kind:ty),*) -> $answer:ty;)*) => {
+    ($process:ident $commands:ident; $($command:ident $called:literal = fn $name:ident($($argument:ident: $kind:ty),*) -> $answer:ty;)*) => {
         /// The calls that either place carries out by the same name: the library in this
         /// process, or the agent's.
         impl $process {
@@ -305,10 +367,18 @@ macro_rules! process_calls {
                 /// As there; `Fail` if the agent has gone.
                 #[inline]
                 pub fn $name(&'static self, $($argument: $kind),*) -> Result<$answer> {
-                    if self.is_generic() {
-                        return self.ask(&$commands::<S>::$command($($argument),*));
+                    let mut began = None;
+                    if self.takes_detour() {
+                        if self.is_generic() {
+                            return self.ask(&$commands::<S>::$command($($argument),*));
+                        }
+                        began = Some(CallBegun::now());
                     }
-                    self.library.$name($($argument),*)
+                    let done = self.library.$name($($argument),*);
+                    if let Some(began) = began {
+                        self.library.record_call($called, began);
+                    }
+                    done
                 }
             )*
         }

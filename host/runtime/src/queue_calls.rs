@@ -10,7 +10,7 @@ use lintel_types::{CountingEvent, Error, Event, Handle, Result};
 use std::time::{Duration, Instant};
 
 /// `PTL_TIME_FOREVER`: a timeout in milliseconds that never ends.
-const FOREVER: u32 = u32::MAX;
+pub(crate) const FOREVER: u32 = u32::MAX;
 
 impl Library<LocalProcess> {
     #[inline(always)]

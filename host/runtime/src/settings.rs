@@ -93,7 +93,7 @@ pub const SETTINGS: [Setting; 15] = [
         name: "PTL_TRACE",
         default: "none",
         values: "a directory",
-        meaning: "where the process writes a timeline of its messages, events and waits when it \
+        meaning: "where the process writes a timeline of its calls, messages, events and waits when it \
                   leaves the network, for `lintel trace`",
     },
     Setting {

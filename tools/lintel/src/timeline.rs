@@ -1,11 +1,11 @@
 //! `lintel trace`: the timelines that processes have written (`PTL_TRACE`) as one file for
 //! Perfetto, in the simulator's format.
 //!
-//! A process has a track for the messages that it sends, one for those that it handles, one for
-//! the events that it posts, and one for each thread's waits. An arrow leads from a message's
+//! A process has a track for the calls of each thread, one for the messages that it sends, one for
+//! those that it handles, one for the events that it posts, and one for waits. An arrow leads from a message's
 //! sender to the process that handles it, and on to the events that this posts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -111,6 +111,15 @@ fn merge(timelines: &[Timeline], add: &mut dyn FnMut(&Value) -> io::Result<()>) 
         for (track, called) in (0..).zip(TRACKS) {
             name(add, "thread_name", pid, track, called)?;
         }
+        for thread in threads(timeline) {
+            name(
+                add,
+                "thread_name",
+                pid,
+                thread,
+                &format!("calls of thread {thread}"),
+            )?;
+        }
         let process = Process {
             pid,
             id: timeline.process,
@@ -121,6 +130,19 @@ fn merge(timelines: &[Timeline], add: &mut dyn FnMut(&Value) -> io::Result<()>) 
         }
     }
     Ok(())
+}
+
+/// The threads whose calls are recorded: their numbers are those of their tracks. The system
+/// gives none below [`TRACKS`]' to a user's program.
+fn threads(timeline: &Timeline) -> BTreeSet<u32> {
+    let called = timeline
+        .records
+        .iter()
+        .filter_map(|record| match record.what {
+            What::Called { thread, .. } => Some(thread.unsigned_abs()),
+            _ => None,
+        });
+    called.collect()
 }
 
 /// What the clock's 0 was on each machine: all processes of one have the same clock, and read
@@ -181,6 +203,9 @@ impl Process {
                     self.flow(record, EVENTS, "t", &flow)
                 });
                 std::iter::once(span).chain(flow).collect()
+            }
+            What::Called { name, thread } => {
+                vec![self.span(record, thread.unsigned_abs(), name, json!({}))]
             }
             What::Waited(awaits) => {
                 let words = format!("waits for {}", awaited(awaits));

@@ -9,11 +9,11 @@ use std::process::{Command, Stdio};
 use rig::Running;
 use serde_json::Value;
 
-#[test]
-fn every_arrow_begins_in_a_message_that_was_sent_and_leads_forward() {
+/// A measurement of two ranks, its timelines merged.
+fn measured(sizes: &str) -> Vec<Value> {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let out = folder.path().join("trace.json");
-    let words = "perf put --sizes=8 --time=1 --rounds=1 --csv=-";
+    let words = format!("perf put --sizes={sizes} --time=1 --rounds=1 --csv=-");
     let mut command = Command::new(env!("CARGO_BIN_EXE_lintel"));
     command
         .args(words.split(' '))
@@ -25,7 +25,66 @@ fn every_arrow_begins_in_a_message_that_was_sent_and_leads_forward() {
     let said = Running::start(&["trace", "merge", &from, "--out", &to]).text();
     assert!(said.contains("of 2 processes"), "{said}");
     let trace = std::fs::read_to_string(&out).expect("it was written");
-    let trace: Vec<Value> = serde_json::from_str(&trace).expect("an array");
+    serde_json::from_str(&trace).expect("an array")
+}
+
+/// A track, and a time in it in nanoseconds.
+fn place(event: &Value) -> ((u64, u64), u64) {
+    let number = |key: &str| event[key].as_u64().expect("a number");
+    let ns = event["ts"].as_f64().expect("a time") * 1000.0;
+    ((number("pid"), number("tid")), ns.round() as u64)
+}
+
+/// What Perfetto's importer asks of a file; it drops what is otherwise.
+#[test]
+fn spans_of_a_track_nest_and_each_point_of_an_arrow_is_in_one() {
+    let trace = measured("8,64K");
+    let mut tracks: BTreeMap<(u64, u64), Vec<(u64, u64)>> = BTreeMap::new();
+    for span in trace.iter().filter(|event| event["ph"] == "X") {
+        let (track, begin) = place(span);
+        let length = span["dur"].as_f64().expect("a length") * 1000.0;
+        let end = begin + length.round() as u64;
+        tracks.entry(track).or_default().push((begin, end));
+    }
+    for spans in tracks.values_mut() {
+        spans.sort_by_key(|(begin, end)| (*begin, std::cmp::Reverse(*end)));
+        let mut open: Vec<u64> = Vec::new();
+        for (begin, end) in spans {
+            open.retain(|outer| outer > begin);
+            assert!(open.iter().all(|outer| outer >= end), "{begin} to {end}");
+            open.push(*end);
+        }
+    }
+    for point in trace.iter().filter(|event| event["cat"] == "message") {
+        let (track, at) = place(point);
+        let is_in = |(begin, end): &(u64, u64)| (*begin..=*end).contains(&at);
+        assert!(tracks[&track].iter().any(is_in), "{point}");
+    }
+}
+
+#[test]
+fn every_arrow_begins_in_a_message_that_was_sent_and_leads_forward() {
+    let trace = measured("8");
+    let spans = |name: &str| -> Vec<(u64, f64, f64)> {
+        let named = trace.iter().filter(|event| event["name"] == name);
+        named
+            .map(|event| {
+                let number = |key: &str| event[key].as_f64().expect("a number");
+                let end = number("ts") + number("dur");
+                (event["pid"].as_u64().expect("a process"), number("ts"), end)
+            })
+            .collect()
+    };
+    let (calls, messages) = (spans("PtlPut"), spans("PUT"));
+    let within = |call: &(u64, f64, f64), message: &(u64, f64, f64)| {
+        call.0 == message.0 && call.1 <= message.1 && message.2 <= call.2
+    };
+    assert!(
+        calls
+            .iter()
+            .any(|call| messages.iter().any(|message| within(call, message))),
+        "a message is sent in a call"
+    );
     let mut arrows: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
     for event in trace.iter().filter(|event| event["cat"] == "message") {
         let id = event["id"].as_str().expect("a name");

@@ -13,11 +13,13 @@ use crate::portals3::remote_handlers::RemoteHandlers;
 use crate::process::process_calls;
 use crate::remote::{Remote, report_if_short};
 use crate::settings::Mode;
+use crate::timeline::CallBegun;
 use lintel_bridge::{SharedRegion, Taken3};
 use lintel_claim::Claim;
 use lintel_engine3::{AccessEntry, DescriptorSpec, EntrySpec, Transfer};
 use lintel_types::portals3::{Error, Limits, MemoryDescriptor, Position, Result};
 use lintel_types::{Error as Error4, Handle, PortalIndex};
+use lintel_wire::portals3::Verb;
 use parking_lot::Mutex;
 use serde::Deserialize;
 use std::sync::OnceLock;
@@ -29,6 +31,8 @@ pub struct Process3 {
     library: Library<Portals3Process>,
     remote: Remote,
     generic: AtomicBool,
+    /// The engine lives in the agent, or calls are recorded: a call looks at this alone.
+    detour: AtomicBool,
     handlers: RemoteHandlers,
     cache: Mutex<RemoteCache>,
 }
@@ -44,6 +48,7 @@ pub fn process3() -> &'static Process3 {
         library: Library::new(Portals3Process::default(), 0),
         remote: Remote::default(),
         generic: AtomicBool::new(false),
+        detour: AtomicBool::new(false),
         handlers: RemoteHandlers::default(),
         cache: Mutex::default(),
     })
@@ -73,6 +78,8 @@ impl Process3 {
         if !self.remote.is_open() && !self.library.is_open() {
             let generic = settings.mode == Mode::Generic;
             self.generic.store(generic, Ordering::Relaxed);
+            let is_recorded = settings.trace.is_some();
+            self.detour.store(generic || is_recorded, Ordering::Relaxed);
         }
         Ok(())
     }
@@ -104,6 +111,12 @@ impl Process3 {
     #[inline(always)]
     fn is_generic(&self) -> bool {
         self.generic.load(Ordering::Relaxed) && self.remote.is_open()
+    }
+
+    /// Whether the engine lives in the agent, or calls are recorded.
+    #[inline(always)]
+    fn takes_detour(&self) -> bool {
+        self.detour.load(Ordering::Relaxed)
     }
 
     /// PtlNIInit. Counted; an interface that is open already keeps its limits.
@@ -149,10 +162,21 @@ impl Process3 {
     /// As `Interface::start`.
     #[inline(always)]
     pub fn start_by(&'static self, transfer: impl Fn() -> Transfer) -> Result<()> {
-        if self.is_generic() {
-            return self.start_remotely(&transfer());
+        if self.takes_detour() {
+            return self.start_by_detour(&transfer());
         }
         self.library.start3(transfer)
+    }
+
+    #[cold]
+    fn start_by_detour(&'static self, transfer: &Transfer) -> Result<()> {
+        if self.is_generic() {
+            return self.start_remotely(transfer);
+        }
+        let began = CallBegun::by_sending();
+        let started = self.library.start3(|| *transfer);
+        self.library.record_call(called(transfer.verb), began);
+        started
     }
 
     #[cold]
@@ -238,11 +262,19 @@ impl Process3 {
     /// `EqInvalid`
     #[inline]
     pub fn queue_wait(&self, queue: Handle) -> Result<Taken3> {
-        if self.is_generic() {
-            let (taken, _) = self.poll_remotely(&[queue], u32::MAX)?;
-            return Ok(taken);
+        let mut began = None;
+        if self.takes_detour() {
+            if self.is_generic() {
+                let (taken, _) = self.poll_remotely(&[queue], u32::MAX)?;
+                return Ok(taken);
+            }
+            began = Some(CallBegun::now());
         }
-        self.library.queue_wait3(queue)
+        let taken = self.library.queue_wait3(queue);
+        if let Some(began) = began {
+            self.library.record_call("PtlEQWait", began);
+        }
+        taken
     }
 
     /// PtlEQPoll: the next event of any of the queues, and which had it. The
@@ -278,6 +310,15 @@ impl Process3 {
         if !self.is_generic() {
             self.library.progress3();
         }
+    }
+}
+
+/// The call that starts a data movement, in timelines.
+fn called(verb: Verb) -> &'static str {
+    match verb {
+        Verb::Put => "PtlPut",
+        Verb::Get => "PtlGet",
+        Verb::GetPut => "PtlGetPut",
     }
 }
 
