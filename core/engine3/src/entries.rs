@@ -29,6 +29,11 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
+    /// The process that it is for, or a wildcard.
+    pub(crate) fn source(&self) -> ProcessId {
+        self.source
+    }
+
     /// The descriptor, if the entry is for messages from that process.
     #[inline]
     pub(crate) fn descriptor_for(&self, from: ProcessId) -> Option<DescriptorIndex> {

@@ -61,6 +61,23 @@ pub(crate) struct InFlight {
     referenced: bool,
 }
 
+impl InFlight {
+    /// Who is to answer.
+    pub(crate) fn target(&self) -> ProcessId {
+        self.details.initiator
+    }
+
+    /// Bytes to be moved.
+    pub(crate) fn length(&self) -> u64 {
+        self.details.rlength
+    }
+
+    /// Whether the answer brings bytes.
+    pub(crate) fn fetches(&self) -> bool {
+        self.sink.is_some()
+    }
+}
+
 /// A part of a descriptor's memory.
 #[derive(Clone, Copy)]
 struct Part {

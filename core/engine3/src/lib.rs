@@ -108,6 +108,7 @@ mod descriptors;
 mod entries;
 mod events;
 mod initiator;
+mod state;
 mod status;
 mod target;
 mod work;

@@ -75,6 +75,10 @@ pub(crate) struct Traffic {
 }
 
 impl Traffic {
+    pub(crate) fn count(&self) -> u64 {
+        self.count
+    }
+
     #[inline]
     pub(crate) fn add(&mut self, length: u64) {
         self.count += 1;

@@ -22,6 +22,7 @@ impl<S: Span> Interface<S> {
         let registers = self.registers;
         let register = |value: i32| u32::try_from(value).unwrap_or(0);
         InterfaceState {
+            portals3: false,
             matching: self.matching(),
             logical: self.logical(),
             rank: (self.rank != ProcessId::RANK_ANY).then_some(self.rank),

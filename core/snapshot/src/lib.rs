@@ -43,12 +43,25 @@ pub struct Snapshot {
     pub waits: Vec<Wait>,
     /// Open interfaces.
     pub interfaces: Vec<InterfaceState>,
+    /// What an endpoint of CCI holds, if the process is one.
+    pub endpoint: Option<EndpointState>,
     /// Messages exchanged with other processes.
     pub peers: Vec<Traffic>,
     /// Peers that aren't listed.
     pub more_peers: u32,
     /// Long messages that are arriving in parts.
     pub streams: u32,
+}
+
+/// What an endpoint of CCI holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct EndpointState {
+    /// Connections.
+    pub connections: u64,
+    /// Sends and accesses that haven't ended.
+    pub pending: u64,
+    /// Messages that the application hasn't returned.
+    pub held: u64,
 }
 
 /// A thread that sleeps in a call.
@@ -89,6 +102,9 @@ pub struct CounterTest {
 /// What an interface holds.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct InterfaceState {
+    /// It is one of Portals 3.3: its lists are the priority lists here, and what Portals 4 alone
+    /// has is 0.
+    pub portals3: bool,
     /// `PTL_NI_MATCHING`.
     pub matching: bool,
     /// `PTL_NI_LOGICAL`.

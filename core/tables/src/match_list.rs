@@ -69,6 +69,12 @@ impl MatchList {
         self.length == 0
     }
 
+    /// The match bits and the ignore bits of the entry in `slot`, which is in the list.
+    pub(crate) fn pattern(&self, slot: u16) -> (u64, u64) {
+        let pattern = &self.patterns[slot as usize];
+        (pattern.bits, pattern.ignore)
+    }
+
     /// Appends the entry in `slot`, which is not in the list.
     pub fn push(&mut self, slot: u16, bits: u64, ignore: u64) {
         let at = slot as usize;

@@ -48,6 +48,15 @@ impl OrderedMatchList {
         self.list.is_empty()
     }
 
+    /// Its entries in order: slot, match bits, ignore bits.
+    pub fn iter(&self) -> impl Iterator<Item = (u16, u64, u64)> {
+        let slots = core::iter::successors(self.all.first(), |slot| self.order.next(*slot));
+        slots.map(|slot| {
+            let (bits, ignore) = self.list.pattern(slot);
+            (slot, bits, ignore)
+        })
+    }
+
     /// Puts the entry in `slot`, which is not in the list, at the head.
     pub fn push_front(&mut self, slot: u16, bits: u64, ignore: u64) {
         let posted = match self.all.first().map(|first| self.list.posted(first)) {

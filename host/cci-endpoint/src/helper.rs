@@ -3,6 +3,7 @@
 use crate::shared::Shared;
 use lintel_presence::{Bell, LastLook, Sleeper};
 use lintel_runtime::{EndpointCounts, publish_endpoint};
+use lintel_snapshot::{EndpointState, MOST_PEERS, Snapshot, first_of};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
@@ -27,6 +28,7 @@ pub(crate) fn run<T>(shared: &Shared<T>) {
             shared.lock().around.link.wake().check_peers();
             publish(shared);
         }
+        answer_snapshot(shared);
         let polls = shared.polls.load(Ordering::Relaxed);
         let is_polled = polls.wrapping_sub(seen) >= POLLS;
         seen = polls;
@@ -62,6 +64,30 @@ fn publish<T>(shared: &Shared<T>) {
         held: rules.held.into(),
     };
     publish_endpoint(statistics, &held, &counts);
+}
+
+/// Writes a snapshot, if a tool has asked for one.
+fn answer_snapshot<T>(shared: &Shared<T>) {
+    let Some(statistics) = &shared.statistics else {
+        return;
+    };
+    let Some(asked) = statistics.snapshot_asked() else {
+        return;
+    };
+    let state = shared.lock();
+    let rules = state.rules.resources();
+    let (peers, more_peers) = first_of(state.around.link.traffic(), MOST_PEERS);
+    let snapshot = Snapshot {
+        endpoint: Some(EndpointState {
+            connections: rules.connections as u64,
+            pending: rules.pending.into(),
+            held: rules.held.into(),
+        }),
+        peers,
+        more_peers,
+        ..Snapshot::default()
+    };
+    statistics.answer_snapshot(asked, &snapshot.to_bytes());
 }
 
 /// Progress until nothing arrives; how long it may sleep then.

@@ -154,6 +154,14 @@ impl Link {
         }
     }
 
+    /// Messages exchanged with each peer so far.
+    pub(crate) fn traffic(&self) -> Vec<lintel_snapshot::Traffic> {
+        match &self.far {
+            Far::Shm(nal) => nal.traffic(),
+            Far::Udp(nal) => Nal::traffic(nal),
+        }
+    }
+
     /// Bytes on their way to a process that it hasn't taken.
     pub(crate) fn backlog(&self, process: ProcessId) -> u64 {
         match &self.far {

@@ -1,7 +1,7 @@
 //! What keeps a job waiting, in likely order for each process.
 
 use crate::process::Process;
-use crate::text::{awaited, index, initiator, pattern, seconds};
+use crate::text::{awaited, endpoint, index, initiator, pattern, seconds};
 use lintel_snapshot::{InterfaceState, PortalState, Snapshot};
 use lintel_types::ProcessId;
 
@@ -25,6 +25,9 @@ pub fn reasons(processes: &[Process]) -> Vec<String> {
 }
 
 fn of_snapshot(snapshot: &Snapshot, all: &[Process]) -> Vec<String> {
+    if let Some(held) = &snapshot.endpoint {
+        return vec![format!("is a {}", endpoint(held))];
+    }
     let mut found: Vec<String> = snapshot
         .waits
         .iter()

@@ -2,8 +2,8 @@
 
 use crate::process::Process;
 use lintel_snapshot::{
-    Awaited, CounterState, CounterTest, EntryState, InterfaceState, PortalState, Snapshot, Traffic,
-    Wait,
+    Awaited, CounterState, CounterTest, EndpointState, EntryState, InterfaceState, PortalState,
+    Snapshot, Traffic, Wait,
 };
 use lintel_types::{Handle, ProcessId};
 use std::fmt::Write;
@@ -25,9 +25,12 @@ pub fn text(processes: &[Process]) -> String {
 fn heading(out: &mut String, process: &Process) {
     let rank = process.rank.map(|rank| format!("rank {rank}, "));
     let program = process.program.as_deref().unwrap_or("?");
-    let idle = match process.snapshot.as_ref().map(|snapshot| snapshot.idle_ms) {
-        Some(Some(idle)) => format!(", last message {} ago", seconds(idle)),
-        Some(None) => ", no message yet".into(),
+    let idle = match &process.snapshot {
+        Some(snapshot) if snapshot.endpoint.is_some() => String::new(),
+        Some(snapshot) => match snapshot.idle_ms {
+            Some(idle) => format!(", last message {} ago", seconds(idle)),
+            None => ", no message yet".into(),
+        },
         None => String::new(),
     };
     let heading = format!(
@@ -51,10 +54,21 @@ fn body(out: &mut String, snapshot: &Snapshot) {
     for state in &snapshot.interfaces {
         interface(out, state);
     }
+    if let Some(held) = &snapshot.endpoint {
+        line(out, 1, &endpoint(held));
+    }
     for peer in &snapshot.peers {
         line(out, 1, &traffic(peer));
     }
     more(out, 1, snapshot.more_peers, "peers");
+}
+
+/// What an endpoint of CCI holds.
+pub(crate) fn endpoint(held: &EndpointState) -> String {
+    format!(
+        "CCI endpoint: {} connections, {} operations pending, {} messages not returned",
+        held.connections, held.pending, held.held
+    )
 }
 
 fn waiting(wait: &Wait) -> String {
@@ -96,11 +110,17 @@ fn interface(out: &mut String, state: &InterfaceState) {
         "non-matching"
     };
     let logical = if state.logical { "logical" } else { "physical" };
+    let kind = match state.portals3 {
+        true => "Portals 3.3".into(),
+        false => format!("{matching}, {logical}"),
+    };
     let mut words = format!(
-        "{matching}, {logical} interface: {} requests and {} responses arrived, {} events, \
-         {} pending, {} triggered",
-        state.requests, state.responses, state.events, state.pending, state.triggered
+        "{kind} interface: {} requests and {} responses arrived, {} events, {} pending",
+        state.requests, state.responses, state.events, state.pending
     );
+    if !state.portals3 {
+        let _ = write!(words, ", {} triggered", state.triggered);
+    }
     let refused = [
         (state.drops, "dropped"),
         (state.permission_violations, "refused for their user"),
@@ -121,7 +141,10 @@ fn interface(out: &mut String, state: &InterfaceState) {
     state
         .portals
         .iter()
-        .for_each(|portal| self::portal(out, portal, state.logical));
+        .for_each(|portal| match state.portals3 {
+            true => self::list(out, portal),
+            false => self::portal(out, portal, state.logical),
+        });
     more(out, 2, state.more_portals, "portal table entries");
     for queue in &state.queues {
         let words = format!(
@@ -138,6 +161,15 @@ fn interface(out: &mut String, state: &InterfaceState) {
         .iter()
         .for_each(|counter| line(out, 2, &counter_line(counter)));
     more(out, 2, state.more_counters, "counters");
+}
+
+/// A match list of Portals 3.3.
+fn list(out: &mut String, portal: &PortalState) {
+    let words = format!("pt {}: {} match entries", portal.index, portal.priority);
+    line(out, 2, &words);
+    for entry in &portal.entries {
+        line(out, 3, &format!("entry {}", pattern(entry, false)));
+    }
 }
 
 fn portal(out: &mut String, portal: &PortalState, logical: bool) {

@@ -17,6 +17,7 @@ use crate::staged_sends::StagedSends;
 use crate::transports::Transports;
 use lintel_claim::Lease;
 use lintel_nal::{Origin, Payload};
+use lintel_snapshot::InterfaceState;
 use lintel_types::{NiFail, ProcessId};
 use lintel_wire::Words;
 
@@ -49,6 +50,9 @@ pub trait Protocol<M: Memory>: Send {
 
     /// Whether an interface is open.
     fn is_open(&self) -> bool;
+
+    /// What tools see of the interface, if one is open.
+    fn state(&self) -> Option<InterfaceState>;
 
     /// Whether something depends on another process: an answer, or a stream.
     fn depends_on_peers(&self) -> bool;
@@ -92,6 +96,10 @@ impl<M: Memory> Protocol<M> for () {
     #[inline(always)]
     fn is_open(&self) -> bool {
         false
+    }
+
+    fn state(&self) -> Option<InterfaceState> {
+        None
     }
 
     #[inline(always)]

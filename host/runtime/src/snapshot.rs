@@ -4,6 +4,7 @@
 use crate::core::Core;
 use crate::observed::milliseconds_since;
 use crate::owner::Owner;
+use crate::protocol::Protocol;
 use crate::resources::Placement;
 use lintel_nal::Nal;
 use lintel_snapshot::{
@@ -64,6 +65,7 @@ impl<O: Owner> Core<O> {
             generic: O::PLACEMENT == Placement::Generic,
             waits: self.waits(),
             interfaces: self.interface_states(),
+            endpoint: None,
             peers,
             more_peers,
             streams: u32::try_from(self.streams.len()).unwrap_or(u32::MAX),
@@ -75,7 +77,10 @@ impl<O: Owner> Core<O> {
             let (interface, mut effects) = self.interface(number)?;
             Some(interface.state(&mut effects))
         };
-        InterfaceNumber::ALL.into_iter().filter_map(state).collect()
+        let mut states: Vec<InterfaceState> =
+            InterfaceNumber::ALL.into_iter().filter_map(state).collect();
+        states.extend(self.protocol.state());
+        states
     }
 
     fn waits(&mut self) -> Vec<Wait> {

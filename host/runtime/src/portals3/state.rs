@@ -12,6 +12,7 @@ use crate::transports::Transports;
 use lintel_claim::Lease;
 use lintel_engine3::Interface;
 use lintel_nal::{Nal, Origin, Payload};
+use lintel_snapshot::InterfaceState;
 use lintel_types::{NiFail, ProcessId};
 use lintel_wire::Words;
 use lintel_wire::portals3::Message;
@@ -123,6 +124,11 @@ impl<O: Owner3> Protocol<O> for Portals3<O> {
 
     fn is_open(&self) -> bool {
         self.open.is_some()
+    }
+
+    fn state(&self) -> Option<InterfaceState> {
+        let opened = self.open.as_ref()?;
+        Some(opened.interface.state(&self.queues.lengths()))
     }
 
     fn depends_on_peers(&self) -> bool {
