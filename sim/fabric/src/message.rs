@@ -22,6 +22,9 @@ pub struct Message {
     pub notify_left: bool,
     /// Whether [`Outcome::Began`] is wanted, and [`Outcome::Noticed`] where there is a FIFO.
     pub notify_began: bool,
+    /// How often [`Outcome::Passed`] is wanted: each time that so many bytes behind the first
+    /// packet are in; 0: never. A fabric without packets reports none.
+    pub notify_every: Bytes,
     /// The sender's own name for it.
     pub tag: u64,
 }
@@ -36,6 +39,9 @@ pub enum Outcome {
     Noticed(Message),
     /// Its first packet is in, and more are to come.
     Began(Message),
+    /// Another [`Message::notify_every`] bytes behind its first packet are in, and more are to
+    /// come.
+    Passed(Message),
     /// All of it is in.
     Arrived(Message),
 }
@@ -63,6 +69,7 @@ impl Message {
             class: 0,
             notify_left: false,
             notify_began: false,
+            notify_every: Bytes(0),
             tag: 0,
         }
     }

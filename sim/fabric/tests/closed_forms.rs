@@ -6,7 +6,7 @@ use lintel_sim_fabric::{
     Arbitration, Dimension, Dragonfly, Fabric, FatTree, Message, Node, Outcome, Parameters, Port,
     Topology,
 };
-use lintel_sim_kernel::{Bandwidth, Duration, SimTime, Simulation};
+use lintel_sim_kernel::{Bandwidth, Bytes, Duration, SimTime, Simulation};
 use rig::{
     Net, arrivals, by_packet, even, free, gigabytes, grid, last_arrival, megabytes, message, ring,
     send, uneven,
@@ -32,6 +32,28 @@ fn a_long_message_adds_its_bytes_at_the_speed_of_its_links() {
     send(&mut simulation, message(0, 5, 100_001));
     simulation.run();
     assert_eq!(last_arrival(&simulation), (50 * 7 + 100_001) * NS);
+}
+
+#[test]
+fn a_message_reports_each_stretch_of_bytes_behind_its_first_packet() {
+    let mut simulation = by_packet(ring(4), &even());
+    let all = Message {
+        notify_every: Bytes(256),
+        ..message(0, 1, 64 + 3 * 256)
+    };
+    send(&mut simulation, all);
+    simulation.run();
+    let reported = simulation.world.reported.iter();
+    let reported: Vec<(u64, Outcome)> = reported.map(|&(at, o)| (at.as_ps() / NS, o)).collect();
+    let at = |stretches: u64| 3 * 50 + 64 + stretches * 256;
+    assert_eq!(
+        reported,
+        [
+            (at(1), Outcome::Passed(all)),
+            (at(2), Outcome::Passed(all)),
+            (at(3), Outcome::Arrived(all)),
+        ]
+    );
 }
 
 #[test]

@@ -270,6 +270,7 @@ fn work(reader: &Reader<'_>, case: &Case, kind: Kind) -> Result<Work, ConfigErro
             way: Way::Cci(class(reader)?),
             bytes: bytes(reader, case.profile.cci_mss.value)?,
             ahead: 0,
+            phase: Duration::ZERO,
         }),
         Kind::Stream(ways) => Work::Stream(stream(reader, MOST_BYTES)?, ways),
         Kind::CciStream => {
@@ -318,6 +319,7 @@ fn rounds(reader: &Reader<'_>, case: &Case, way: Way) -> Result<Rounds, ConfigEr
         way,
         bytes: bytes(reader, MOST_BYTES)?,
         ahead: ahead.unwrap_or(0),
+        phase: Duration::ZERO,
     })
 }
 

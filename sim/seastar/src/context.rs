@@ -98,6 +98,7 @@ impl Context<'_> {
             class: message.network_class(),
             notify_left: true,
             notify_began: true,
+            notify_every: Bytes(message.bytes_of_command(self.profile)),
             tag,
             ..FabricMessage::new(Place(self.node), Place(message.to.nid), bytes)
         };

@@ -25,8 +25,8 @@
 //! out of the CAM is swapped in again once a message, not once a packet; the RX FIFO fills
 //! only while the RX engine stands still, and otherwise the network waits for a slow engine;
 //! of what the host does only the end of an interrupt waits for memory that the engines use;
-//! an area that CCI's firmware closes is not reported by an event; more commands than a
-//! source's queue holds are fed in time, at a cost to the firmware; CCI's connections are
+//! the firmware's 15 windows into host memory (S4 II) are as many as it needs; an area that CCI's
+//! firmware closes is not reported by an event; CCI's connections are
 //! made before the clock starts, and no send of theirs times out; the protocols that protect
 //! the CAM ([`Protection`]) are the least that does, as no document describes the machine's.
 //!

@@ -194,6 +194,10 @@ impl<F: Fabric> Machine<F> {
                     node.on_began(name, flight, ctx)
                 });
             }
+            Outcome::Passed(message) => {
+                let name = message.tag;
+                self.with_node(message.to, events, |node, ctx| node.on_passed(name, ctx));
+            }
             Outcome::Arrived(message) => {
                 let (name, flight): (u64, Flight) = (message.tag, self.shared.land(message.tag));
                 self.with_node(message.to, events, |node, ctx| {

@@ -78,6 +78,15 @@ impl Message {
         }
     }
 
+    /// Bytes of its payload for which the RX engine needs a command; 0 if one is enough.
+    pub(crate) fn bytes_of_command(&self, profile: &Profile) -> u64 {
+        match (self.content, profile.page.value) {
+            (Content::Cci(_), _) => 0,
+            (_, 0) => profile.rx_command_bytes.value,
+            (_, page) => page,
+        }
+    }
+
     /// What kind of message it is.
     pub(crate) fn name(&self) -> &'static str {
         match self.content {

@@ -35,7 +35,9 @@
 //! decide on CCI's messages of 4 KB; that the XT5's handler drains its ring, and that
 //! SeaStar 1.2 is slower on its receiving side, both of which have sources, but were
 //! followed after others had missed more; that an interrupt's end waits for memory, which was
-//! followed because latency was flat. `memory_bandwidth` itself is a peak and no choice.
+//! followed because latency was flat; `memory_bandwidth` itself is a peak and no choice; that the
+//! sender of a stream finds an event up to a look later, which was followed because a rate rose
+//! with the size.
 
 use std::fmt;
 
@@ -244,7 +246,7 @@ profile! {
     fw_release,
     /// Sending or taking an acknowledgement of the firmware's own.
     fw_control,
-    /// One more command fed to a full queue.
+    /// One more command fed to a queue that was full.
     fw_feed,
     /// A message matched on the NIC, its entries apart.
     nic_message,

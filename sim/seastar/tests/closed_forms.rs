@@ -164,6 +164,29 @@ fn a_copied_put_takes_its_copy_longer() {
     }
 }
 
+/// A long message's commands don't all fit into its source's queue (S4 II). Where that holds
+/// one, the RX engine waits for a slow firmware at each page; it makes up for some of that, as
+/// it is faster than what feeds it.
+#[test]
+fn the_rx_pipeline_stands_still_until_the_next_command_is_fed() {
+    let (p, pages) = (&XT5_2009, 16);
+    let time = |name, value, rx_queue| {
+        let changed = p
+            .with(name, value)
+            .and_then(|p| p.with("rx_queue", rx_queue));
+        let case = Case::new(changed.expect("there are both"), Mode::Generic);
+        ping_pong(&case, Way::Put, pages * p.page.value, 0).expect("the case runs")
+    };
+    let usual = p.fw_feed.value;
+    assert_eq!(time("fw_feed", usual, 7), time("fw_feed", usual, 1_000));
+    let slow = 1_000;
+    let longer = time("fw_feed", slow, 1) - time("fw_feed", slow, 1_000);
+    let page = |rate| p.bandwidth(rate).time_for(Bytes(p.page.value));
+    let made_up = page(p.tx_bandwidth) - page(p.rx_bandwidth);
+    let feed = Duration::from_ns(1_000 * slow / 500) - made_up;
+    assert!(longer >= feed * (pages - 2), "{longer} {feed}");
+}
+
 #[test]
 fn each_entry_ahead_costs_what_an_entry_costs() {
     let p = &XT5_2009;

@@ -63,8 +63,6 @@ fn moves(point: &Point, (name, constant): (&str, Constant)) -> bool {
 
 /// Points that are exact for another reason than a constant of their own.
 const CONSEQUENCES: &[&str] = &[
-    // The same rate as with 8 bytes, to which it is fitted: S4 gives one number for both.
-    "CCI UU, 1 KB",
     // Whatever limits both classes alike.
     "CCI, RO's rate of UU's, 4 KB",
 ];

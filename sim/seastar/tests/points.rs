@@ -46,7 +46,7 @@ fn points_are_within_their_bounds_and_those_of_the_snapshot() {
 fn check_bound(row: &Row) {
     let wider = WIDER.iter().find(|(what, _)| *what == row.what);
     let bound = match row.how {
-        How::Fitted => 0.001,
+        How::Fitted | How::Calibrated => 0.001,
         How::Set => 0.0,
         How::Predicted => wider.map_or(TENTH, |(_, bound)| *bound),
         How::Depends | How::Regenerated => return,

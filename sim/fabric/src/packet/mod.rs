@@ -196,7 +196,16 @@ impl<T: Topology> PacketFabric<T> {
             self.carried.bytes += message.bytes.0;
             return Some(Outcome::Arrived(message));
         }
-        (is_first && message.notify_began).then_some(Outcome::Began(message))
+        if is_first {
+            return message.notify_began.then_some(Outcome::Began(message));
+        }
+        let every = message.notify_every.0;
+        if every == 0 {
+            return None;
+        }
+        let behind_first = message.bytes.0 - transit.awaited - self.timing.packet;
+        let has_passed = behind_first % every < u64::from(bytes);
+        has_passed.then_some(Outcome::Passed(message))
     }
 
     /// A lane's first packet wants its next link, which it names.

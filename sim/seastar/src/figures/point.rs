@@ -29,6 +29,9 @@ use Published::{AtLeast, AtMost, Between, Over, Value};
 pub enum How {
     /// A constant was chosen so that it comes out.
     Fitted,
+    /// A constant was chosen so that it comes out, as for every point of its model, which
+    /// therefore predicts none.
+    Calibrated,
     /// A constant says it, or it follows from a fitted row by construction.
     Set,
     /// By the model alone: no constant was fitted to it.
@@ -239,6 +242,7 @@ impl fmt::Display for How {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             How::Fitted => "fitted",
+            How::Calibrated => "calibrated",
             How::Set => "set",
             How::Predicted => "predicted",
             How::Depends => "depends",

@@ -29,7 +29,8 @@ pub(super) const PORTALS: &[Point] = &[
         Ok(rate(gap, 1_024 * KB))
     })
     .because(
-        "S4 has it from other work and suspects the receiver; here 257 commands are fed in time",
+        "S4 has it from other work and suspects the receiver; its firmware feeds 250 of 257 commands \
+         while the message comes here, and the RX engine never waits for one",
     ),
     of(
         ("LW", "put, Linux over Catamount, 8 B", "%"),

@@ -97,25 +97,30 @@ impl Cam {
     /// Puts a message's commands into its source's queue. Gives those that had no
     /// room and are fed when others have been used up.
     pub(crate) fn feed(&mut self, source: u32, commands: u64) -> u64 {
-        let entry = self
-            .entries
-            .get_mut(&source)
-            .expect("a message was admitted");
-        let fed = commands.min(self.rx_queue - entry.commands);
+        let rx_queue = self.rx_queue;
+        let entry = self.entry(source);
+        let fed = commands.min(rx_queue - entry.commands);
         entry.commands += fed;
-        self.most_commands = self.most_commands.max(entry.commands);
+        let now = entry.commands;
+        self.most_commands = self.most_commands.max(now);
         commands - fed
     }
 
-    /// A message of `source` is in, or given up; `fed` commands are used up.
+    /// A command of `source` is used up.
+    pub(crate) fn retire(&mut self, source: u32) {
+        self.entry(source).commands -= 1;
+    }
+
+    /// Wherever it is.
+    fn entry(&mut self, source: u32) -> &mut Entry {
+        let entry = self.entries.get_mut(&source);
+        let entry = entry.or_else(|| self.swapped.get_mut(&source));
+        entry.expect("a message was admitted")
+    }
+
+    /// A message of `source` is in, or given up; its last `fed` commands are used up.
     pub(crate) fn finish(&mut self, source: u32, fed: u64) {
-        let entry = match self.entries.get_mut(&source) {
-            Some(entry) => entry,
-            None => self
-                .swapped
-                .get_mut(&source)
-                .expect("a message was admitted"),
-        };
+        let entry = self.entry(source);
         entry.messages -= 1;
         entry.commands -= fed;
         let Entry { messages, used, .. } = *entry;

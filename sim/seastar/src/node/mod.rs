@@ -19,7 +19,7 @@ mod receive;
 mod setup;
 mod transmit;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use lintel_sim_kernel::{Duration, SimTime, Stream};
 use lintel_sim_node::{Core, Noise};
@@ -100,6 +100,8 @@ pub(crate) enum Job {
     Header(u64),
     Deposit(u64),
     Discard(u64),
+    /// One more command of a message.
+    Feed(u64),
     Landed(u64),
     /// Nothing more comes of it.
     Housekeeping,
@@ -160,6 +162,8 @@ pub(crate) struct Node {
     pendings: Pendings,
     outgoing: BTreeMap<u64, Outgoing>,
     incoming: BTreeMap<u64, Incoming>,
+    /// By source: the messages of commands for which its queue had no room.
+    unfed: BTreeMap<u32, VecDeque<u64>>,
     /// Messages whose headers the firmware saw in the RX FIFO, and that aren't all in.
     noticed: BTreeSet<u64>,
     peers: BTreeMap<u32, Peer>,
@@ -196,6 +200,7 @@ impl Node {
             pendings: Pendings::new(profile),
             outgoing: BTreeMap::new(),
             incoming: BTreeMap::new(),
+            unfed: BTreeMap::new(),
             noticed: BTreeSet::new(),
             peers: BTreeMap::new(),
             link,
@@ -314,6 +319,7 @@ impl Node {
             Job::Header(name) => self.on_header(name, ctx),
             Job::Deposit(name) => self.deposit(name, ctx),
             Job::Discard(name) => self.discard(name, ctx),
+            Job::Feed(name) => self.on_fed(name, ctx),
             Job::Landed(name) => self.on_landed(name, ctx),
             Job::Housekeeping => {}
             Job::Release(source) => self.release(source),

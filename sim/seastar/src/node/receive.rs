@@ -37,8 +37,13 @@ pub(crate) struct Incoming {
     pub(super) is_tracked: bool,
     /// Its source's entry of the CAM counts it.
     is_admitted: bool,
-    /// It has commands, of which so many were fed at once.
-    fed: Option<u64>,
+    /// The firmware has been given its commands.
+    is_programmed: bool,
+    /// Commands of it in its source's queue, and those for which that had no room yet.
+    queued: u64,
+    unfed: u64,
+    /// The RX engine writes its payload.
+    is_landing: bool,
     is_discarded: bool,
     /// What the engine waits for.
     pub(crate) held: Option<Held>,
@@ -77,7 +82,10 @@ impl Node {
                 holds: false,
                 is_tracked: false,
                 is_admitted: false,
-                fed: None,
+                is_programmed: false,
+                queued: 0,
+                unfed: 0,
+                is_landing: false,
                 is_discarded: false,
                 held: None,
                 place: None,
@@ -239,14 +247,62 @@ impl Node {
         if self.cam.is_swapped_out(source) {
             self.swap(source, ctx);
         }
-        let late = self.cam.feed(source, commands);
+        let waiting = self.unfed.entry(source).or_default();
+        let late = match waiting.is_empty() {
+            true => self.cam.feed(source, commands),
+            false => commands,
+        };
+        waiting.extend((0..late).map(|_| name));
         let incoming = self.incoming.get_mut(&name).expect("it isn't in yet");
-        incoming.fed = Some(commands - late);
-        if late > 0 {
-            let cost = ctx.profile.time(ctx.profile.fw_feed) * late;
-            self.work("feed", cost, Job::Housekeeping, ctx);
+        incoming.is_programmed = true;
+        incoming.queued = commands - late;
+        incoming.unfed = late;
+        if incoming.queued > 0 {
+            self.go_in(name, ctx);
         }
+    }
+
+    /// The RX engine has used a command up, and goes on with the next one. Where there is
+    /// none yet, it stops.
+    fn retire(&mut self, name: u64, ctx: &mut Context<'_>) {
+        let incoming = self.incoming.get_mut(&name).expect("it isn't in yet");
+        if incoming.queued == 0 {
+            return;
+        }
+        incoming.queued -= 1;
+        let is_starved = incoming.queued == 0 && incoming.unfed > 0;
+        incoming.holds |= is_starved;
+        let source = incoming.message.from.nid;
+        self.cam.retire(source);
+        self.refill(source, ctx);
+        if is_starved {
+            self.hold(ctx);
+        }
+    }
+
+    /// The firmware puts a command into the place that has become free in a source's queue.
+    fn refill(&mut self, source: u32, ctx: &mut Context<'_>) {
+        let waiting = self.unfed.get_mut(&source);
+        if let Some(name) = waiting.and_then(|waiting| waiting.pop_front()) {
+            self.cam.feed(source, 1);
+            let cost = ctx.profile.time(ctx.profile.fw_feed);
+            self.work("feed", cost, Job::Feed(name), ctx);
+        }
+    }
+
+    /// A command is in its source's queue.
+    pub(super) fn on_fed(&mut self, name: u64, ctx: &mut Context<'_>) {
+        let incoming = self.incoming.get_mut(&name).expect("it isn't in yet");
+        incoming.queued += 1;
+        incoming.unfed -= 1;
         self.go_in(name, ctx);
+    }
+
+    /// All that a command covers has passed the RX engine.
+    pub(crate) fn on_passed(&mut self, name: u64, ctx: &mut Context<'_>) {
+        if self.incoming.contains_key(&name) {
+            self.retire(name, ctx);
+        }
     }
 
     /// What a message brings is thrown away.
@@ -271,12 +327,15 @@ impl Node {
     }
 
     /// The RX engine writes a message's payload once it has come to it and has commands.
-    fn begin_deposit(&mut self, name: u64, ctx: &Context<'_>) {
-        let incoming = &self.incoming[&name];
-        if incoming.is_reached && incoming.fed.is_some() && !incoming.has_arrived {
+    fn begin_deposit(&mut self, name: u64, ctx: &mut Context<'_>) {
+        let incoming = self.incoming.get_mut(&name).expect("it isn't in yet");
+        let can_land = incoming.is_reached && incoming.queued > 0 && !incoming.has_arrived;
+        if can_land && !std::mem::replace(&mut incoming.is_landing, true) {
             let engine = ctx.profile.bandwidth(ctx.profile.rx_bandwidth);
             let bytes = incoming.message.body;
             self.memory.begin(name, bytes, engine, ctx.now);
+            // The first command throws the header away.
+            self.retire(name, ctx);
         }
     }
 
@@ -287,7 +346,7 @@ impl Node {
         };
         incoming.began = ctx.now;
         incoming.is_reached = true;
-        if incoming.fed.is_none() && !incoming.is_discarded {
+        if incoming.queued == 0 && !incoming.is_discarded {
             incoming.holds = true;
             return self.hold(ctx);
         }
@@ -310,21 +369,25 @@ impl Node {
         }
         if incoming.is_discarded {
             let incoming = self.incoming.remove(&name).expect("it was just there");
-            self.leave_cam(&incoming);
+            self.leave_cam(&incoming, ctx);
             if incoming.is_tracked {
                 self.release(incoming.message.from.nid);
             }
-        } else if incoming.fed.is_some() {
+        } else if incoming.is_programmed && incoming.unfed == 0 {
             self.memory.end(name, incoming.message.body);
             let crossed = ctx.now + ctx.profile.time(ctx.profile.ht_write);
             ctx.at(crossed, Task::Deposited(name));
         }
     }
 
-    fn leave_cam(&mut self, incoming: &Incoming) {
-        if incoming.is_admitted {
-            self.cam
-                .finish(incoming.message.from.nid, incoming.fed.unwrap_or(0));
+    fn leave_cam(&mut self, incoming: &Incoming, ctx: &mut Context<'_>) {
+        if !incoming.is_admitted {
+            return;
+        }
+        let source = incoming.message.from.nid;
+        self.cam.finish(source, incoming.queued);
+        for _ in 0..incoming.queued {
+            self.refill(source, ctx);
         }
     }
 
@@ -345,7 +408,7 @@ impl Node {
 
     pub(super) fn on_landed(&mut self, name: u64, ctx: &mut Context<'_>) {
         let mut incoming = self.incoming.remove(&name).expect("it lands once");
-        self.leave_cam(&incoming);
+        self.leave_cam(&incoming, ctx);
         incoming.is_admitted = false;
         match self.mode_of(incoming.message.to) {
             Some(Mode::Generic) => {

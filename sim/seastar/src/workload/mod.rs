@@ -17,7 +17,7 @@ pub use hypercube::{Hypercube, hypercube};
 pub use incast::{Arrivals, Incast, incast};
 pub use many_to_many::{Exchange, ManyToMany};
 pub use netpipe::{NetPipe, Pattern, netpipe, netpipe_sizes};
-pub use ping_pong::{PingPong, Rounds, Way, farthest, ping_pong};
+pub use ping_pong::{PingPong, Rounds, Way, both_at_random, farthest, ping_pong};
 pub use random_access::{RandomAccess, random_access};
 pub use rig::{Case, Measured, TorusMachine, measured, median, pair, run};
 pub use stream::{Stream, stream, tuned_stream, two_way_stream};

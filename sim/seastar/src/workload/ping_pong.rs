@@ -2,7 +2,7 @@
 //! ways at once; the same for CCI (S4, V-A).
 
 use lintel_memory::{Buffer, Ghost};
-use lintel_sim_kernel::{Duration, SimTime};
+use lintel_sim_kernel::{Duration, Samples, SimTime, Streams};
 use lintel_types::portals3::{EventKind, MdOptions};
 use lintel_types::{Handle, ProcessId};
 
@@ -27,7 +27,7 @@ pub enum Way {
     /// A get. All of it counts.
     Get,
     /// Puts both ways at once. Counts until a node's own has left and the other's
-    /// has come.
+    /// has come; the mean of both nodes.
     Both,
     /// A CCI message answered by one. Half of the round counts.
     Cci(Class),
@@ -42,6 +42,9 @@ pub struct Rounds {
     pub bytes: u64,
     /// Entries that don't match, ahead of the one that does.
     pub ahead: u64,
+    /// How much later the second node begins, where both do. S1's nodes are synchronized
+    /// first; how well isn't said.
+    pub phase: Duration,
 }
 
 /// One of the two processes.
@@ -53,8 +56,12 @@ pub struct PingPong {
     begins: bool,
     peer: ProcessId,
     rounds: u32,
-    /// Notices that the round still needs.
-    awaited: u32,
+    /// It waits for the end of a round.
+    is_waiting: bool,
+    /// Own messages that have left or were acknowledged, and the peer's that have come, and
+    /// that haven't been waited for yet: the peer may be a round ahead.
+    has_left: u32,
+    has_come: u32,
     memory: Handle,
     /// What copying the payload takes.
     copy: Duration,
@@ -62,6 +69,8 @@ pub struct PingPong {
     is_preparing: bool,
     /// It is being unlinked.
     is_unlinking: bool,
+    /// What is left of the time until it begins.
+    phase: Duration,
     since: SimTime,
     measured: Measured,
 }
@@ -71,6 +80,8 @@ pub struct PingPong {
 const ROUNDS: u32 = 3;
 /// Rounds before those that are measured.
 const WARM: u32 = 1;
+/// How many phases are drawn.
+const PHASES: u32 = 8;
 /// Match bits of all puts and gets here.
 const BITS: u64 = 7;
 
@@ -79,7 +90,32 @@ const BITS: u64 = 7;
 /// # Errors
 /// The machine can't do it.
 pub fn ping_pong(case: &Case, way: Way, bytes: u64, ahead: u64) -> Result<Duration, Refused> {
-    Rounds { way, bytes, ahead }.prepare(case)?.run()
+    let rounds = Rounds {
+        way,
+        bytes,
+        ahead,
+        phase: Duration::ZERO,
+    };
+    rounds.prepare(case)?.run()
+}
+
+/// The mean of puts both ways whose second node begins later, each at random, by less than `most`.
+///
+/// # Errors
+/// The machine can't do it.
+pub fn both_at_random(case: &Case, bytes: u64, most: Duration) -> Result<Duration, Refused> {
+    let mut random = Streams::new(case.setting.seed).stream("ping-pong/phase");
+    let mut taken = Samples::new();
+    for _ in 0..PHASES {
+        let rounds = Rounds {
+            way: Way::Both,
+            bytes,
+            ahead: 0,
+            phase: random.below_duration(most),
+        };
+        taken.add(rounds.prepare(case)?.run()?);
+    }
+    Ok(taken.mean().expect("phases were drawn"))
 }
 
 impl Rounds {
@@ -88,11 +124,19 @@ impl Rounds {
     /// # Errors
     /// The machine can't do it.
     pub fn prepare(self, case: &Case) -> Result<Benchmark<Duration>, Refused> {
-        let Rounds { way, bytes, ahead } = self;
+        let Rounds {
+            way,
+            bytes,
+            ahead,
+            phase,
+        } = self;
         let (first, second) = (measured(), measured());
         let program = |begins, measured: &Measured| -> Box<dyn Program> {
             let program = PingPong::new(way, bytes, ahead, begins, measured.clone());
-            let program = program.with_copy(case.profile.copy(bytes));
+            let mut program = program.with_copy(case.profile.copy(bytes));
+            if !begins && way == Way::Both {
+                program.phase = phase;
+            }
             Box::new(program.with_process(case.last_core()))
         };
         let machine = neighbours(case, [program(true, &first), program(false, &second)])?;
@@ -100,7 +144,13 @@ impl Rounds {
         let done = move || counted.borrow().len() as f64 / f64::from(ROUNDS);
         Ok(Benchmark::new(machine, done, move |simulation| {
             all_ended(simulation)?;
-            Ok(median(&first))
+            Ok(match way {
+                Way::Both => {
+                    let both = median(&first) + median(&second);
+                    Duration::from_ps(both.as_ps() / 2)
+                }
+                _ => median(&first),
+            })
         }))
     }
 }
@@ -135,11 +185,14 @@ impl PingPong {
             begins,
             peer: ProcessId::new(u32::from(begins), 0),
             rounds: 0,
-            awaited: 0,
+            is_waiting: false,
+            has_left: 0,
+            has_come: 0,
             memory: Handle::INVALID,
             copy: Duration::ZERO,
             is_preparing: false,
             is_unlinking: false,
+            phase: Duration::ZERO,
             since: SimTime::START,
             measured,
         }
@@ -197,33 +250,42 @@ impl PingPong {
         }
     }
 
-    /// Notices that end a round.
-    fn needed(&self) -> u32 {
-        match self.way {
-            Way::Both | Way::AcknowledgedPut => 2,
-            _ => 1,
-        }
+    /// Counts what a round waits for.
+    fn count(&mut self, notice: &Notice) {
+        let has_come = match self.way {
+            Way::Get => notice.is(EventKind::ReplyEnd),
+            Way::Cci(_) => notice.is_received(),
+            _ => notice.is(EventKind::PutEnd),
+        };
+        let has_left = match self.way {
+            Way::Both => notice.is(EventKind::SendEnd),
+            _ => notice.is(EventKind::Ack),
+        };
+        self.has_come += u32::from(has_come);
+        self.has_left += u32::from(has_left);
     }
 
-    fn counts(&self, notice: &Notice) -> bool {
-        match self.way {
-            Way::Put | Way::CopiedPut | Way::BoundPut => notice.is(EventKind::PutEnd),
-            Way::AcknowledgedPut => notice.is(EventKind::PutEnd) || notice.is(EventKind::Ack),
-            Way::Get => notice.is(EventKind::ReplyEnd),
-            Way::Both => notice.is(EventKind::PutEnd) || notice.is(EventKind::SendEnd),
-            Way::Cci(_) => notice.is_received(),
+    /// Takes what ends a round, if it is there.
+    fn take_round(&mut self) -> bool {
+        let is_answered = matches!(self.way, Way::Both | Way::AcknowledgedPut);
+        let left = u32::from(is_answered);
+        let is_over = self.has_come >= 1 && self.has_left >= left;
+        if is_over {
+            self.has_come -= 1;
+            self.has_left -= left;
         }
+        is_over
     }
 
     fn begin_round(&mut self, now: SimTime) -> Action {
         self.since = now;
-        self.awaited = self.needed();
+        self.is_waiting = true;
         self.send()
     }
 
     fn end_round(&mut self, now: SimTime) {
         self.rounds += 1;
-        if self.rounds <= WARM || !self.begins {
+        if self.rounds <= WARM || !(self.begins || self.way == Way::Both) {
             return;
         }
         let took = now.since(self.since);
@@ -238,12 +300,16 @@ impl PingPong {
 
     /// The process that begins.
     fn lead(&mut self, now: SimTime, notice: Option<&Notice>) -> Action {
-        match notice {
-            None if self.awaited == 0 => return self.begin_round(now),
-            Some(notice) if self.counts(notice) => self.awaited -= 1,
-            _ => {}
+        if let Some(notice) = notice {
+            self.count(notice);
         }
-        if self.awaited > 0 {
+        if !self.is_waiting {
+            return match std::mem::take(&mut self.phase) {
+                Duration::ZERO => self.begin_round(now),
+                phase => Action::Compute(phase),
+            };
+        }
+        if !self.take_round() {
             return Action::Wait;
         }
         self.end_round(now);

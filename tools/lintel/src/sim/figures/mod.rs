@@ -251,11 +251,12 @@ fn counted(points: &[Compared]) -> String {
     let predicted = of(How::Predicted).count();
     let close = of(How::Predicted).filter(|point| point.is_close).count();
     let (depend, fitted) = (of(How::Depends).count(), of(How::Fitted).count());
+    let calibrated = of(How::Calibrated).count();
     let (set, again) = (of(How::Set).count(), of(How::Regenerated).count());
     format!(
-        "{} points: of {predicted} predicted, {close} are within 10 %; {fitted} are fitted, {set} \
-         set, {depend} depend on choices made here, {again} compare with a run of a public \
-         simulator.\n",
+        "{} points: of {predicted} predicted, {close} are within 10 %; {fitted} are fitted, \
+         {calibrated} calibrated, {set} set, {depend} depend on choices made here, {again} compare \
+         with a run of a public simulator.\n",
         points.len()
     )
 }

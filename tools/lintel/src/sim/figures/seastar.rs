@@ -66,9 +66,14 @@ fn sheet(figure: Figure) -> Result<Sheet> {
         _ => 1.0,
     };
     let x = match figure {
-        Figure::Entries => ("entries walked", Scale::Linear),
+        Figure::Entries => ("entries walked", Scale::Log),
         Figure::RandomAccessGain => ("nodes", Scale::Powers),
         _ => ("message size (bytes)", Scale::Sizes),
+    };
+    let height = match figure {
+        // The curves cross where both are short.
+        Figure::Entries => Scale::Log,
+        _ => Scale::Linear,
     };
     let curves = curves.into_iter().map(|curve| Curve {
         label: curve.label.into(),
@@ -85,7 +90,7 @@ fn sheet(figure: Figure) -> Result<Sheet> {
     };
     Ok(Sheet {
         x,
-        y: (what.into(), Scale::Linear),
+        y: (what.into(), height),
         curves: curves.collect(),
         undrawn: Vec::new(),
         published: published(figure).into_iter().map(scaled).collect(),

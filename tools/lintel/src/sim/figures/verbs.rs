@@ -65,7 +65,10 @@ pub fn points() -> Result<Vec<Compared>> {
         published: row.published.to_string(),
         simulated: row.simulated,
         difference: Published::Value(row.published).off(row.simulated),
-        how: if row.fitted { How::Fitted } else { How::Set },
+        how: match row.fitted {
+            true => How::Calibrated,
+            false => How::Set,
+        },
         is_close: Published::Value(row.published)
             .difference(row.simulated)
             .abs()
