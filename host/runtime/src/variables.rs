@@ -11,6 +11,14 @@ const PREFIX: &str = "PTL_";
 /// name may be meant for another.
 const NEAR: usize = 3;
 
+/// Variables of the reference implementation that programs set by themselves, so that their users can't
+/// mend it (PDHT): they tune memory registration and progress, which this library has otherwise.
+const REFERENCES: [&str; 3] = [
+    "PTL_DISABLE_MEM_REG_CACHE",
+    "PTL_IGNORE_UMMUNOTIFY",
+    "PTL_PROGRESS_NOSLEEP",
+];
+
 /// Warns of each variable of the environment that begins as ours do and isn't one; once.
 pub(crate) fn warn_of_unknown() {
     static ONCE: Once = Once::new();
@@ -24,9 +32,10 @@ pub(crate) fn warn_of_unknown() {
 
 fn unknown(names: impl Iterator<Item = String>) -> Vec<String> {
     let ours = SETTINGS.iter().chain(&LAUNCHERS_SETTINGS);
-    let is_ours = |name: &str| ours.clone().any(|setting| setting.name == name);
+    let is_known =
+        |name: &str| REFERENCES.contains(&name) || ours.clone().any(|setting| setting.name == name);
     let mut unknown: Vec<String> = names
-        .filter(|name| name.starts_with(PREFIX) && !is_ours(name))
+        .filter(|name| name.starts_with(PREFIX) && !is_known(name))
         .collect();
     unknown.sort();
     unknown.iter().map(|name| warning(name)).collect()
@@ -68,5 +77,11 @@ mod tests {
                 "PTL_SOMETHING_ELSE is no variable of this library: `lintel info --env` lists them",
             ]
         );
+    }
+    #[test]
+    fn what_programs_set_for_the_reference_is_not_reported() {
+        let names = ["PTL_IGNORE_UMMUNOTIFY", "PTL_PROGRESS_NOSLEEP"];
+        let warnings = unknown(names.into_iter().map(String::from));
+        assert!(warnings.is_empty(), "{warnings:?}");
     }
 }
