@@ -330,7 +330,11 @@ fn greets(dist: &Path, program: &Path) -> Outcome {
 fn cmake_project(tree: &Tree, dist: &Path) -> Outcome {
     let folder = tree.fresh_folder("c-tests/cmake")?;
     readme_source(tree, &folder)?;
-    for (file, text) in [("CMakeLists.txt", CMAKE_PROJECT), ("cci.c", CCI_PROGRAM)] {
+    for (file, text) in [
+        ("CMakeLists.txt", CMAKE_PROJECT),
+        ("cci.c", CCI_PROGRAM),
+        ("collectives.c", COLLECTIVES_PROGRAM),
+    ] {
         std::fs::write(folder.join(file), text).map_err(|e| e.to_string())?;
     }
     let prefix = format!("-DCMAKE_PREFIX_PATH={}", dist.display());
@@ -341,7 +345,10 @@ fn cmake_project(tree: &Tree, dist: &Path) -> Outcome {
     cmake(&["--build", "build"])?;
     greets(dist, &folder.join("build/shared"))?;
     greets(dist, &folder.join("build/static"))?;
-    shell::run_within(&mut Command::new(folder.join("build/cci")), LIMIT)
+    for program in ["build/cci", "build/collectives"] {
+        shell::run_within(&mut Command::new(folder.join(program)), LIMIT)?;
+    }
+    Ok(())
 }
 
 const CMAKE_PROJECT: &str = "\
@@ -355,6 +362,31 @@ target_link_libraries(static PRIVATE portals4::portals4_static portals4::job)
 find_package(cci 2.2 REQUIRED)
 add_executable(cci cci.c)
 target_link_libraries(cci PRIVATE cci::cci)
+find_package(ptlcoll 1.0 REQUIRED)
+add_executable(collectives collectives.c)
+target_link_libraries(collectives PRIVATE ptlcoll::ptlcoll)
+";
+
+/// A group of one rank needs no launcher.
+const COLLECTIVES_PROGRAM: &str = "\
+#include <portals4.h>
+#include <ptlcoll.h>
+#include <stddef.h>
+int main(void) {
+    ptl_handle_ni_t ni;
+    ptl_process_t me;
+    ptlcoll_group_t group;
+    int options = PTL_NI_MATCHING | PTL_NI_PHYSICAL;
+    if (PtlInit() != PTL_OK) return 1;
+    if (PtlNIInit(PTL_IFACE_DEFAULT, options, PTL_PID_ANY, NULL, NULL, &ni) != PTL_OK) return 2;
+    if (PtlGetPhysId(ni, &me) != PTL_OK) return 3;
+    if (ptlcoll_group_create(ni, 20, &me, 1, 0, 0, &group) != PTL_OK) return 4;
+    if (ptlcoll_barrier(group, PTLCOLL_AUTO) != PTL_OK) return 5;
+    ptlcoll_group_free(group);
+    PtlNIFini(ni);
+    PtlFini();
+    return 0;
+}
 ";
 
 const CCI_PROGRAM: &str = "\

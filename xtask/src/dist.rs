@@ -26,6 +26,9 @@ const PORTALS3_VERSION: &str = "3.3.0";
 /// The public library's release that libcci is compatible with, for packages.
 const CCI_PACKAGE_VERSION: &str = "2.2";
 
+/// The version of `ptlcoll.h`, which libptlcoll's packages carry.
+const COLLECTIVES_VERSION: &str = "1.0.0";
+
 /// What is built for users.
 pub const PACKAGES: [&str; 9] = [
     "portals4-c",
@@ -57,9 +60,10 @@ pub fn run(tree: &Tree, prefix: &Path) -> Outcome {
     install_all(tree, &Place::at(prefix))
 }
 
-/// Builds, and installs everything.
+/// Builds, and installs everything below the prefix; nothing beside it, which packagers may not
+/// want: what is missing is named.
 pub fn install_all(tree: &Tree, place: &Place) -> Outcome {
-    prerequisites::programs(&prerequisites::BUILD)?;
+    prerequisites::named(&prerequisites::BUILD)?;
     build(tree)?;
     let root = place.root();
     install_libraries(tree, &place.lib())?;

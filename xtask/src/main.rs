@@ -53,6 +53,8 @@ use soak::Soak;
 const USAGE: &str = "\
 cargo xtask COMMAND
 
+  setup               install what the build and the tests need, from Debian's packages (as
+                      root; else the command is printed); test does it by itself
   test [--quick]      run the full test suite; --quick skips the release build and
                       the tests that need it
   test [--nal LIST] [--fault WHAT] [--mode MODE]
@@ -132,6 +134,7 @@ fn main() -> ExitCode {
         false => command,
     };
     match command {
+        "setup" => one("setup", prerequisites::setup),
         "test" => test(&tree, &rest),
         "ci" => suite::ci(&tree),
         "demo" => one("demo", || demo::run(&tree, demo::Length::Full)),

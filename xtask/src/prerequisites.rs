@@ -53,6 +53,15 @@ pub const SLURM: [Need; 4] = [
     ("munged", "authentication within Slurm", "munge"),
 ];
 
+/// `cargo xtask setup`: installs all that the build and the tests need, and prints what stays
+/// missing of what only some tests need.
+pub fn setup() -> Outcome {
+    programs(&BUILD)?;
+    programs(&TEST)?;
+    wanted(&WANTED);
+    Ok(())
+}
+
 /// Looks for each program and installs what is missing where it may.
 pub fn programs(needs: &[Need]) -> Outcome {
     let missing = missing(needs);
@@ -64,9 +73,14 @@ pub fn programs(needs: &[Need]) -> Outcome {
         println!("   installing {}", packages.join(" "));
         install(&packages)?;
     }
-    match self::missing(needs).as_slice() {
+    named(needs)
+}
+
+/// Looks for each program, and names what is missing with the command that installs it.
+pub fn named(needs: &[Need]) -> Outcome {
+    match missing(needs).as_slice() {
         [] => Ok(()),
-        still => Err(missing_text(still)),
+        missing => Err(missing_text(missing)),
     }
 }
 

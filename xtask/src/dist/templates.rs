@@ -3,7 +3,9 @@
 //! They name other files relative to themselves, so that the whole prefix can be moved.
 
 use super::place::Place;
-use super::{CCI_PACKAGE_VERSION, PORTALS3_VERSION, STATIC_LIBRARIES, VERSION};
+use super::{
+    CCI_PACKAGE_VERSION, COLLECTIVES_VERSION, PORTALS3_VERSION, STATIC_LIBRARIES, VERSION,
+};
 use crate::report::Outcome;
 use crate::shell::{self, Tree};
 
@@ -53,7 +55,11 @@ fn prefix_from(place: &Place, variable: &str, deeper: usize) -> String {
 
 /// The package that a file of `packaging` belongs to, and its version.
 fn package_of(file: &str) -> (&'static str, &'static str) {
-    let others = [("portals3", PORTALS3_VERSION), ("cci", CCI_PACKAGE_VERSION)];
+    let others = [
+        ("portals3", PORTALS3_VERSION),
+        ("cci", CCI_PACKAGE_VERSION),
+        ("ptlcoll", COLLECTIVES_VERSION),
+    ];
     let own = others.into_iter().find(|(name, _)| file.starts_with(name));
     own.unwrap_or(("portals4", VERSION))
 }

@@ -133,6 +133,7 @@ enum Interface3 {
 /// As the `PtlNIInit` of Portals 3.3 gave it, with the limits by the names of portals3.h.
 #[derive(Debug, Serialize)]
 struct Opened3 {
+    address: Ipv4Addr,
     nid: u32,
     pid: u32,
     uid: u32,
@@ -178,6 +179,7 @@ fn interface3() -> Interface3 {
         let interface = portals33::Interface::open(&portals33::Portals::init()?, options)?;
         let ProcessId { nid, pid } = interface.id()?;
         Ok(Opened3 {
+            address: nid.into(),
             nid,
             pid,
             uid: interface.uid()?,
@@ -336,12 +338,17 @@ impl Opened {
 impl Opened3 {
     fn text(&self, out: &mut String) {
         let Self {
-            nid, pid, uid, jid, ..
+            address,
+            nid,
+            pid,
+            uid,
+            jid,
+            ..
         } = self;
         pair(
             out,
             "nid, pid, uid, jid",
-            &format!("{nid}, {pid}, {uid}, {jid}"),
+            &format!("{address} ({nid}), {pid}, {uid}, {jid}"),
         );
         for (name, value) in &self.limits {
             pair(out, name, &value.to_string());

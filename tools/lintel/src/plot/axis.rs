@@ -131,7 +131,7 @@ impl Axis {
             zero: -1.0,
             low: low - 0.3,
             high: high + 0.3,
-            ticks: ticks.filter(|&t| (low..=high).contains(&t)).collect(),
+            ticks: or_ends(ticks.filter(|&t| (low..=high).contains(&t)), low, high),
         }
     }
 
@@ -147,9 +147,19 @@ impl Axis {
             zero: -1.0,
             low: low - 0.3,
             high: high + 0.3,
-            ticks: ticks.take_while(|&tick| tick <= high).collect(),
+            ticks: or_ends(ticks.take_while(|&tick| tick <= high), low, high),
         }
     }
+}
+
+/// The ticks; between two powers, where there are none, the ends.
+fn or_ends(ticks: impl Iterator<Item = f64>, low: f64, high: f64) -> Vec<f64> {
+    let mut ticks: Vec<f64> = ticks.collect();
+    if ticks.is_empty() {
+        ticks.extend([low, high]);
+        ticks.dedup();
+    }
+    ticks
 }
 
 // To the drawing library an axis is linear in places.
@@ -216,6 +226,37 @@ mod tests {
         let axis = Axis::new(Scale::Linear, [3.0, 17.0].into_iter());
         assert_eq!(axis.low, 0.0);
         assert!(axis.high >= 17.0 && axis.ticks.len() <= 9, "{axis:?}");
+    }
+
+    /// Of all spans from a nanosecond to a day, with and without a zero; numbers and sizes begin
+    /// at 1.
+    #[test]
+    fn every_axis_ends_holds_its_values_and_has_ticks_within() {
+        let magnitudes = (-9..=14).flat_map(|tens| [1.0, 2.5, 9.99].map(|n| n * 10_f64.powi(tens)));
+        let all: Vec<f64> = std::iter::once(0.0).chain(magnitudes).collect();
+        for scale in [Scale::Linear, Scale::Log, Scale::Sizes, Scale::Powers] {
+            let is_meant = |value: &f64| match scale {
+                Scale::Linear | Scale::Log => true,
+                Scale::Sizes | Scale::Powers => *value == 0.0 || *value >= 1.0,
+            };
+            let values: Vec<f64> = all.iter().copied().filter(is_meant).collect();
+            for (at, &low) in values.iter().enumerate() {
+                for &high in &values[at..] {
+                    let axis = Axis::new(scale, [low, high].into_iter());
+                    let case = format!("{scale:?} from {low} to {high}: {axis:?}");
+                    let is_in = |place: &f64| (axis.low - 1e-9..=axis.high + 1e-9).contains(place);
+                    assert!(
+                        is_in(&axis.place(low)) && is_in(&axis.place(high)),
+                        "{case}"
+                    );
+                    assert!(
+                        !axis.ticks.is_empty() && axis.ticks.iter().all(is_in),
+                        "{case}"
+                    );
+                    assert!(axis.ticks.len() < 100, "{case}");
+                }
+            }
+        }
     }
 
     #[test]
