@@ -88,11 +88,16 @@ pub unsafe extern "C" fn PtlEQPoll(
     taken(poll(), event)
 }
 
+#[inline(always)]
 fn taken(result: Result<Taken3>, event: *mut Event) -> c_int {
     match result {
-        Ok((found, lost)) => {
-            give(event, found);
-            if lost { Error::EqDropped as c_int } else { 0 }
+        Ok(taken) => {
+            // Word for word: an Event in memory is its words (lintel-types).
+            give(event.cast(), *taken.words());
+            match taken.dropped {
+                false => 0,
+                true => Error::EqDropped as c_int,
+            }
         }
         Err(error) => code(Err(error)),
     }

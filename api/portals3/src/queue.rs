@@ -1,7 +1,7 @@
 //! Event queues.
 
 use crate::interface::Interface;
-use lintel_runtime::process3;
+use lintel_runtime::{Taken3, process3};
 use lintel_types::Handle;
 use lintel_types::portals3::{EQ_NONE, Error, Event, Result};
 use std::ops::Deref;
@@ -125,8 +125,8 @@ impl EventQueue {
     /// As [`get`](Self::get).
     #[inline]
     pub fn wait(&self) -> Result<Taken> {
-        let ((event, dropped), _) = process3().queue_poll(&[self.handle()], FOREVER)?;
-        Ok(Taken { event, dropped })
+        let (taken, _) = process3().queue_poll(&[self.handle()], FOREVER)?;
+        Ok(Taken::from(taken))
     }
 
     /// Waits for the next event, at most so long (PtlEQPoll).
@@ -145,7 +145,7 @@ impl EventQueue {
     pub fn poll_any(queues: &[&EventQueue], timeout: Duration) -> Result<Option<(usize, Taken)>> {
         let handles: Vec<Handle> = queues.iter().map(|queue| queue.handle()).collect();
         match process3().queue_poll(&handles, milliseconds(timeout)) {
-            Ok(((event, dropped), which)) => Ok(Some((which, Taken { event, dropped }))),
+            Ok((taken, which)) => Ok(Some((which, Taken::from(taken)))),
             Err(Error::EqEmpty) => Ok(None),
             Err(error) => Err(error),
         }
@@ -166,10 +166,20 @@ impl EventQueue {
     }
 }
 
+impl From<Taken3> for Taken {
+    #[inline]
+    fn from(taken: Taken3) -> Taken {
+        Taken {
+            event: taken.event(),
+            dropped: taken.dropped,
+        }
+    }
+}
+
 #[inline]
-fn found(taken: Result<(Event, bool)>) -> Result<Option<Taken>> {
+fn found(taken: Result<Taken3>) -> Result<Option<Taken>> {
     match taken {
-        Ok((event, dropped)) => Ok(Some(Taken { event, dropped })),
+        Ok(taken) => Ok(Some(Taken::from(taken))),
         Err(Error::EqEmpty) => Ok(None),
         Err(error) => Err(error),
     }

@@ -68,17 +68,23 @@ impl Pair {
 
 /// How an event is numbered and joined to another.
 #[derive(Clone, Copy)]
-struct Numbers {
+pub(crate) struct Numbers {
     /// Number in its queue.
-    sequence: u32,
+    pub(crate) sequence: u32,
     /// Number of the event that it is joined to; without one it is joined to itself.
-    link: Option<u32>,
+    pub(crate) link: Option<u32>,
 }
 
 impl<S> Descriptor<S> {
     /// An event about the descriptor as it is now.
     #[inline(always)]
-    fn event(&self, kind: EventKind, details: &Details, numbers: Numbers, fail: NiFail) -> Event {
+    pub(crate) fn event(
+        &self,
+        kind: EventKind,
+        details: &Details,
+        numbers: Numbers,
+        fail: NiFail,
+    ) -> Event {
         Event {
             initiator: details.initiator,
             uid: details.uid,
@@ -199,7 +205,7 @@ impl<S: Span> Interface<S> {
     /// Section 3.10: a descriptor with PTL_UNLINK goes once it is inactive and nothing is
     /// pending; the event is the last of it.
     #[inline(never)]
-    fn unlink_spent<H: Host<S>>(
+    pub(crate) fn unlink_spent<H: Host<S>>(
         &mut self,
         index: DescriptorIndex,
         details: &Details,
@@ -239,7 +245,7 @@ impl<S: Span> Interface<S> {
 impl Queue {
     /// The numbers of its next event.
     #[inline(always)]
-    fn number(&mut self, link: Option<u32>) -> Numbers {
+    pub(crate) fn number(&mut self, link: Option<u32>) -> Numbers {
         let sequence = self.sequence;
         self.sequence = sequence.wrapping_add(1);
         Numbers { sequence, link }

@@ -5,7 +5,7 @@ use crate::events::{Begun, Details, Pair};
 use crate::{Backlog, Body, Dialect, Host, Interface, Undeliverable};
 use alloc::vec::Vec;
 use lintel_memory::{Pieces, Span};
-use lintel_types::portals3::{Error, NID_ANY, PID_ANY, Result};
+use lintel_types::portals3::{Error, EventKind, NID_ANY, PID_ANY, Result};
 use lintel_types::{DescriptorIndex, Handle, NiFail, OperationIndex, PortalIndex, ProcessId};
 use lintel_wire::MAX_LENGTH;
 use lintel_wire::portals3::{Request, Response, Verb};
@@ -76,6 +76,11 @@ impl InFlight {
     pub(crate) fn fetches(&self) -> bool {
         self.sink.is_some()
     }
+
+    /// A put that awaits its acknowledgement and nothing else.
+    fn is_plain_put(&self) -> bool {
+        self.ack && self.sink.is_none() && self.sending.is_none() && self.filling.is_none()
+    }
 }
 
 /// A part of a descriptor's memory.
@@ -94,6 +99,15 @@ struct Plan {
     length: u64,
     portal: PortalIndex,
     access: u16,
+}
+
+/// A request on its way out.
+#[derive(Clone, Copy)]
+struct Sending {
+    /// Names its operation; 0 if no response is awaited.
+    token: u32,
+    /// Its memory is lent to the host until the response.
+    referenced: bool,
 }
 
 /// The generation that the first tokens of an interface carry.
@@ -127,10 +141,13 @@ impl<S: Span> Interface<S> {
         };
         let long = stays || plan.length > self.config.eager;
         let referenced = long && transfer.verb != Verb::GetPut;
-        let token = self.begin_operation(transfer, plan, referenced)?;
+        let sending = Sending {
+            token: self.begin_operation(transfer, plan, referenced)?,
+            referenced,
+        };
         match transfer.verb {
-            Verb::Put | Verb::GetPut => self.send_from_source(transfer, plan, token, host),
-            Verb::Get => self.send_get(transfer, plan, token, host),
+            Verb::Put | Verb::GetPut => self.send_from_source(transfer, plan, sending, host),
+            Verb::Get => self.send_get(transfer, plan, sending, host),
         }
         Ok(())
     }
@@ -283,41 +300,51 @@ impl<S: Span> Interface<S> {
         &mut self,
         transfer: &Transfer,
         plan: Plan,
-        token: u32,
+        sending: Sending,
         host: &mut H,
     ) {
         let Some(source) = plan.source else { return };
         let details = self.details(transfer, plan);
         let begun = self.begin(source.index, Pair::Send, details, host);
-        let fail = self.send(transfer, plan, source, token, host);
-        let operation = self.operation(token);
-        let operation = operation.and_then(|index| self.operations.at_mut(index));
-        match operation {
-            Some(operation) if operation.referenced && fail == NiFail::Ok => {
-                operation.sending = Some(begun);
-            }
-            _ => {
-                self.end(begun, fail, host);
-                self.end_if_unsent(token, fail, host);
-            }
+        let fail = self.send(transfer, plan, source, sending, host);
+        if sending.referenced && fail == NiFail::Ok {
+            self.note_sending(sending.token, begun);
+        } else {
+            self.end(begun, fail, host);
+            self.end_if_unsent(sending.token, fail, host);
+        }
+    }
+
+    /// A put's SEND_END comes with its response.
+    #[inline(never)]
+    fn note_sending(&mut self, token: u32, begun: Begun) {
+        let index = self.operation(token);
+        if let Some(operation) = index.and_then(|index| self.operations.at_mut(index)) {
+            operation.sending = Some(begun);
         }
     }
 
     /// A get. In Cray's dialect its sending counts, and posts SEND events.
     #[inline]
-    fn send_get<H: Host<S>>(&mut self, transfer: &Transfer, plan: Plan, token: u32, host: &mut H) {
+    fn send_get<H: Host<S>>(
+        &mut self,
+        transfer: &Transfer,
+        plan: Plan,
+        sending: Sending,
+        host: &mut H,
+    ) {
         let Some(sink) = plan.sink else { return };
         let details = self.details(transfer, plan);
         let fail = match self.config.dialect {
-            Dialect::Specification => self.send(transfer, plan, sink, token, host),
+            Dialect::Specification => self.send(transfer, plan, sink, sending, host),
             Dialect::Cray => {
                 let begun = self.begin(sink.index, Pair::Send, details, host);
-                let fail = self.send(transfer, plan, sink, token, host);
+                let fail = self.send(transfer, plan, sink, sending, host);
                 self.end(begun, fail, host);
                 fail
             }
         };
-        self.end_if_unsent(token, fail, host);
+        self.end_if_unsent(sending.token, fail, host);
     }
 
     #[inline(always)]
@@ -326,11 +353,9 @@ impl<S: Span> Interface<S> {
         transfer: &Transfer,
         plan: Plan,
         part: Part,
-        token: u32,
+        Sending { token, referenced }: Sending,
         host: &mut H,
     ) -> NiFail {
-        let operation = self.operation(token).and_then(|at| self.operations.at(at));
-        let referenced = operation.is_some_and(|operation| operation.referenced);
         let request = Request {
             verb: transfer.verb,
             interface: self.config.number,
@@ -356,7 +381,7 @@ impl<S: Span> Interface<S> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn operation(&self, token: u32) -> Option<OperationIndex> {
         let index = OperationIndex(token as u16);
         let generation = (token >> 16).checked_sub(1)? as u16;
@@ -414,6 +439,60 @@ impl<S: Span> Interface<S> {
         }
     }
 
+    /// Ends a put whose acknowledgement has arrived, as [`on_response`](Self::on_response) does,
+    /// but with one look at each table.
+    ///
+    /// Returns false, and has done nothing, unless a put without lent memory awaits it, which has
+    /// succeeded and whose descriptor is active.
+    #[inline(always)]
+    pub fn deliver_acknowledgement<H: Host<S>>(
+        &mut self,
+        response: &Response,
+        host: &mut H,
+    ) -> bool {
+        let is_plain = !response.reply && !response.silent && response.fail == NiFail::Ok;
+        let index = self.operation(response.token).filter(|_| is_plain);
+        let Some(operation) = index.and_then(|index| self.operations.at(index)) else {
+            return false;
+        };
+        let (Some((source, generation)), true) = (operation.source, operation.is_plain_put())
+        else {
+            return false;
+        };
+        let descriptor = self.descriptors.get_mut(source, generation);
+        let Some(descriptor) = descriptor.filter(|descriptor| descriptor.is_active()) else {
+            return false;
+        };
+        self.work.responses += 1;
+        // The target reports how many bytes it moved; never believe more than requested.
+        let mlength = response.mlength.min(operation.details.rlength);
+        let details = Details {
+            rlength: mlength,
+            mlength,
+            offset: response.offset,
+            ..operation.details
+        };
+        descriptor.count();
+        let place = descriptor.queue;
+        let queue = place.and_then(|place| Some((place, self.queues.at_mut(place)?)));
+        let cause = queue.map(|(place, queue)| {
+            let numbers = queue.number(None);
+            let event = descriptor.event(EventKind::Ack, &details, numbers, NiFail::Ok);
+            self.work.events += 1;
+            host.post(place, &event);
+            numbers.sequence
+        });
+        let is_spent = descriptor.is_spent();
+        if let Some(index) = index {
+            self.operations.discard(index);
+            self.status.messages.remove();
+        }
+        if is_spent {
+            self.unlink_spent(source, &details, cause, host);
+        }
+        true
+    }
+
     /// An operation's target can't be reached any more.
     pub fn on_undeliverable<H: Host<S>>(&mut self, token: u32, host: &mut H) {
         if let Some(index) = self.operation(token) {
@@ -464,15 +543,25 @@ impl<S: Span> Interface<S> {
 
     /// If the request of an operation was never sent, its reply will not come, and no
     /// acknowledgement is due.
+    #[inline(always)]
     fn end_if_unsent<H: Host<S>>(&mut self, token: u32, fail: NiFail, host: &mut H) {
-        let unsent = self.operation(token).filter(|_| fail != NiFail::Ok);
-        let Some(index) = unsent else { return };
+        if fail != NiFail::Ok {
+            self.end_unsent(token, fail, host);
+        }
+    }
+
+    #[cold]
+    fn end_unsent<H: Host<S>>(&mut self, token: u32, fail: NiFail, host: &mut H) {
+        let Some(index) = self.operation(token) else {
+            return;
+        };
         match self.operations.at(index) {
             Some(operation) if operation.sink.is_some() => self.fail_reply(index, fail, host),
             _ => drop(self.remove_operation(index)),
         }
     }
 
+    #[inline(always)]
     fn remove_operation(&mut self, index: OperationIndex) -> Option<InFlight> {
         let operation = self.operations.remove(index)?;
         self.loans -= usize::from(operation.referenced);

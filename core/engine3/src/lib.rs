@@ -104,6 +104,7 @@
 extern crate alloc;
 
 mod access;
+mod delivery;
 mod descriptors;
 mod entries;
 mod events;
@@ -114,6 +115,7 @@ mod target;
 mod work;
 
 pub use access::AccessEntry;
+pub use delivery::Delivered;
 pub use descriptors::DescriptorSpec;
 pub use entries::EntrySpec;
 pub use initiator::{PendingReply, Tokens, Transfer};

@@ -35,7 +35,7 @@ pub struct Landed {
 }
 
 /// Memory longer than this can't be touched as a whole.
-const MOST_MEMORY: u64 = 1 << 46;
+pub(crate) const MOST_MEMORY: u64 = 1 << 46;
 
 impl Landed {
     /// The request as it arrived.
@@ -71,7 +71,7 @@ impl Landed {
 }
 
 #[inline]
-fn answer(request: &Request, fail: NiFail) -> Option<Response> {
+pub(crate) fn answer(request: &Request, fail: NiFail) -> Option<Response> {
     (request.token != 0).then(|| Response {
         reply: request.verb != Verb::Put,
         interface: request.interface,
@@ -123,7 +123,7 @@ impl<S: Span> Descriptor<S> {
 
     /// The offset and the length of what an accepted request moves.
     #[inline]
-    fn extent(&self, request: &Request) -> (u64, u64) {
+    pub(crate) fn extent(&self, request: &Request) -> (u64, u64) {
         let offset = self.offset(request);
         let left = self.buffer.length().saturating_sub(offset);
         (offset, request.length.min(left))
@@ -162,7 +162,9 @@ impl<S: Span> Interface<S> {
         request: &Request,
     ) -> Result<Accepted, Option<Response>> {
         self.work.requests += 1;
-        match self.find_descriptor(from, uid, request) {
+        let (found, walked) = self.find_descriptor(from, uid, request);
+        self.work.walked += u64::from(walked);
+        match found {
             Some(descriptor) => Ok(Accepted(descriptor)),
             None => {
                 self.status.dropped.add(request.length);
@@ -172,25 +174,27 @@ impl<S: Span> Interface<S> {
     }
 
     /// The translation of section 4.2, in its order: portal table index, access control,
-    /// then the match list from its head.
-    #[inline]
-    fn find_descriptor(
-        &mut self,
+    /// then the match list from its head. The descriptor, and the entries looked at.
+    #[inline(always)]
+    pub(crate) fn find_descriptor(
+        &self,
         from: ProcessId,
         uid: u32,
         request: &Request,
-    ) -> Option<DescriptorIndex> {
-        let list = self.portals.get(request.portal.position())?;
+    ) -> (Option<DescriptorIndex>, u32) {
+        let Some(list) = self.portals.get(request.portal.position()) else {
+            return (None, 0);
+        };
         if !self.admits(from, uid, request) || !self.may_exchange(request) {
-            return None;
+            return (None, 0);
         }
         let accepts = |slot: u16| {
             self.descriptor_for(EntryIndex(slot), from, request)
                 .is_some()
         };
         let (found, walked) = list.find(request.match_bits, accepts);
-        self.work.walked += u64::from(walked);
-        self.entries.at(EntryIndex(found?))?.descriptor
+        let entry = found.and_then(|slot| self.entries.at(EntryIndex(slot)));
+        (entry.and_then(|entry| entry.descriptor), walked)
     }
 
     /// An exchange is no longer than the limit, whatever limit its initiator has.

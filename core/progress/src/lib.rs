@@ -28,12 +28,14 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+mod backlog;
 mod machine;
 mod polling;
 mod sleep;
 mod spin;
 mod watcher;
 
+pub use backlog::{Retries, RoomNext, RoomWait};
 pub use machine::{BellOrder, HelperNext, Limits, Orders, Progress, Sleeper};
 pub use polling::{Polling, Wait, WaitNext};
 pub use sleep::{RETRY, SLEEP_BEFORE_BARRIER, SleepStep};

@@ -51,7 +51,7 @@ pub struct Limits {
 /// What the helper does next.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum HelperNext {
-    /// Look again after [`RETRY`](crate::RETRY): a message is queued.
+    /// Look again when [`Retries`](crate::Retries) says: a message is queued.
     Retry,
     /// Look again after this interval: a caller polls.
     PollAgain(Duration),

@@ -127,6 +127,27 @@ impl<T, I: From<u16> + Into<u16>> Slab<T, I> {
         let index = index.into();
         let slot = self.slots.get_mut(usize::from(index))?;
         let value = slot.value.take()?;
+        self.vacate(index);
+        Some(value)
+    }
+
+    /// As [`remove`](Self::remove), but drops the value where it is; false if there was none.
+    #[inline]
+    pub fn discard(&mut self, index: I) -> bool {
+        let index = index.into();
+        let slot = self.slots.get_mut(usize::from(index));
+        let Some(slot) = slot.filter(|slot| slot.value.is_some()) else {
+            return false;
+        };
+        slot.value = None;
+        self.vacate(index);
+        true
+    }
+
+    /// A slot has lost its value.
+    #[inline(always)]
+    fn vacate(&mut self, index: u16) {
+        let slot = &mut self.slots[usize::from(index)];
         slot.generation = if slot.generation + 1 >= self.generations {
             0
         } else {
@@ -134,7 +155,6 @@ impl<T, I: From<u16> + Into<u16>> Slab<T, I> {
         };
         self.free.push(index);
         self.live -= 1;
-        Some(value)
     }
 
     /// Slots and values in slot order.

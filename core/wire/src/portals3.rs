@@ -129,7 +129,14 @@ impl Request {
         })
     }
 
-    #[inline]
+    /// The put in the words, if they are one.
+    #[inline(always)]
+    pub fn parse_put(words: &Words) -> Option<Request> {
+        let is_put = (words[0] >> 32) as u8 == Verb::Put as u8;
+        is_put.then(|| Request::parse(words, Verb::Put, (words[0] >> 40) as u8))
+    }
+
+    #[inline(always)]
     fn parse(words: &Words, verb: Verb, flags: u8) -> Request {
         Request {
             verb,
@@ -166,7 +173,15 @@ impl Response {
         ]
     }
 
-    #[inline]
+    /// The response to a put in the words, if they are one.
+    #[inline(always)]
+    pub fn parse_acknowledgement(words: &Words) -> Option<Response> {
+        let is_answer_to_put = (words[0] >> 32) as u8 == ACK;
+        let flags = (words[0] >> 40) as u8;
+        is_answer_to_put.then(|| Response::parse(words, false, flags).ok())?
+    }
+
+    #[inline(always)]
     fn parse(words: &Words, reply: bool, flags: u8) -> Result<Response, Malformed> {
         let fail = words[2] >> 48;
         if fail > NiFail::Segv as u64 {
@@ -292,6 +307,8 @@ mod tests {
             assert_eq!(request.to_words(), words);
             assert_eq!(Message::Request(request).to_words(), words);
             assert_eq!(Message::parse(&words), Ok(Message::Request(request)));
+            let put = (request.verb == Verb::Put).then_some(request);
+            assert_eq!(Request::parse_put(&words), put);
         }
     }
 
@@ -319,6 +336,8 @@ mod tests {
             assert_eq!(response.to_words(), words);
             assert_eq!(Message::Response(response).to_words(), words);
             assert_eq!(Message::parse(&words), Ok(Message::Response(response)));
+            let answer = (!response.reply).then_some(response);
+            assert_eq!(Response::parse_acknowledgement(&words), answer);
         }
     }
 

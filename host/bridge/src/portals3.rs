@@ -2,7 +2,7 @@
 //! and takes two of the region's slots. A full queue loses the newest event, not the oldest;
 //! the next one that fits shows that.
 
-use crate::queue::{QueueEnds, Slot, Slots};
+use crate::queue::{QueueEnds, Slot, Slots, Taken};
 use crate::region::SharedRegion;
 use crate::tables::SharedTables;
 use lintel_types::portals3::{Error, Event, Result};
@@ -30,12 +30,24 @@ impl Slots for Pairs<'_> {
     }
 }
 
-/// An event that was taken, and whether others before it were lost.
-pub type Taken3 = (Event, bool);
+/// An event of Portals 3.3 that was taken, still as words.
+pub type Taken3 = Taken<WORDS>;
 
-#[inline(always)]
-fn taken(words: &[u64; WORDS]) -> Taken3 {
-    (Event::from_words(words), words[WORDS - 1] & LOST != 0)
+impl Taken3 {
+    /// The event as a structure.
+    #[inline]
+    pub fn event(&self) -> Event {
+        Event::from_words(self.words())
+    }
+
+    /// As the queue holds it, with the mark of lost events taken out.
+    #[inline(always)]
+    fn unmarked(mut self) -> Taken3 {
+        let last = &mut self.words[WORDS - 1];
+        self.dropped = *last & LOST != 0;
+        *last &= !LOST;
+        self
+    }
 }
 
 impl QueueEnds {
@@ -55,12 +67,12 @@ impl QueueEnds {
     /// Takes the oldest event of Portals 3.3. Any number of threads may do so.
     #[inline(always)]
     pub fn pop3(&self, slots: &impl Slots) -> Option<Taken3> {
-        self.pop(slots).map(|found| taken(found.words()))
+        self.pop(slots).map(Taken3::unmarked)
     }
 
     /// The oldest event of Portals 3.3, which stays.
     pub fn peek3(&self, slots: &impl Slots) -> Option<Taken3> {
-        self.peek(slots).map(|found| taken(found.words()))
+        self.peek(slots).map(Taken3::unmarked)
     }
 }
 
@@ -134,6 +146,12 @@ mod tests {
         }
     }
 
+    /// An event, and whether others before it were lost.
+    fn shown(taken: Result<Option<Taken3>>) -> Option<(Event, bool)> {
+        let taken = taken.expect("it is open")?;
+        Some((taken.event(), taken.dropped))
+    }
+
     #[test]
     fn a_full_queue_loses_the_newest_and_the_next_one_reports_it() {
         let region = Arc::new(SharedRegion::create().expect("the system has memory"));
@@ -141,22 +159,23 @@ mod tests {
         let [number, ..] = InterfaceNumber::ALL;
         let queue = Handle::new(Kind::EventQueue, number, 1, 3);
         let index = QueueIndex(3);
-        assert_eq!(region.take_event3(queue), Err(Error::EqInvalid));
+        assert_eq!(region.take_event3(queue).err(), Some(Error::EqInvalid));
         tables.begin_queue3(queue, 2).expect("there is room");
         let posted: Vec<bool> = (0..3)
             .map(|number| tables.post3(index, &event(number), false))
             .collect();
         assert_eq!(posted, [true, true, false]);
         assert!(!tables.is_empty3(index));
-        assert_eq!(region.take_event3(queue), Ok(Some((event(0), false))));
-        assert_eq!(region.take_event3(queue), Ok(Some((event(1), false))));
-        assert_eq!(region.take_event3(queue), Ok(None));
+        let take = || shown(region.take_event3(queue));
+        assert_eq!(take(), Some((event(0), false)));
+        assert_eq!(take(), Some((event(1), false)));
+        assert_eq!(take(), None);
         assert!(tables.post3(index, &event(3), true));
-        assert_eq!(region.peek_event3(queue), Ok(Some((event(3), true))));
-        assert_eq!(region.take_event3(queue), Ok(Some((event(3), true))));
+        assert_eq!(shown(region.peek_event3(queue)), Some((event(3), true)));
+        assert_eq!(take(), Some((event(3), true)));
         assert!(tables.is_empty3(index));
         tables.end_queue(queue);
-        assert_eq!(region.peek_event3(queue), Err(Error::EqInvalid));
+        assert_eq!(region.peek_event3(queue).err(), Some(Error::EqInvalid));
         assert!(!tables.post3(index, &event(4), false));
     }
 

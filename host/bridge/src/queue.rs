@@ -63,7 +63,7 @@ impl Default for QueueEnds {
 
 /// An event that was taken, still as words; by default those of Portals 4.
 pub struct Taken<const WORDS: usize = { Event::WORDS }> {
-    words: [u64; WORDS],
+    pub(crate) words: [u64; WORDS],
     /// Events before this one were lost.
     pub dropped: bool,
 }

@@ -199,6 +199,12 @@ impl Inbound {
         matches!(form, Some(Form::Announced | Form::Chunk))
     }
 
+    /// Whether messages wait at the sender for room that there is by now.
+    pub(crate) fn has_room_for_waiting(&mut self) -> bool {
+        let waits = &self.segment.lane(self.lane).waits;
+        waits.load(Ordering::Relaxed) != 0 && matches!(self.receiver.peek(), Ok(None))
+    }
+
     /// The next message, if its bytes are inline.
     #[inline(always)]
     pub(crate) fn next_inline(&mut self) -> Option<(Origin, Words, Claim)> {

@@ -39,6 +39,8 @@ pub(crate) struct Lane {
     pub(crate) reach: AtomicU32,
     /// Whether the receiver is copying to or from memory of the sender.
     pub(crate) copying: AtomicU32,
+    /// Whether messages wait at the sender for room in the ring.
+    pub(crate) waits: AtomicU32,
     /// What bodies of the sender cost the receiver: see `Received::published`.
     pub(crate) received: AtomicU64,
     /// Whether the sender accesses memory of the receiver's direct entries.

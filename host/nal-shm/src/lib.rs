@@ -522,6 +522,13 @@ impl Wake for ShmNal {
         for peer in &mut self.peers {
             peer.wake();
         }
+        for lane in &mut self.inbound {
+            if lane.has_room_for_waiting() {
+                if let Some(index) = self.by_process.get(&lane.origin().process) {
+                    self.peers[*index].offer_room();
+                }
+            }
+        }
     }
 
     fn hold_rings(&mut self, to: ProcessId, hold: bool) {

@@ -42,6 +42,8 @@ pub(crate) struct Peer {
     waiting: VecDeque<Waiting>,
     /// Bytes of what waits.
     backlog: u64,
+    /// The peer was shown that something waits.
+    shows_waiting: bool,
     inode: u64,
     direct: bool,
     /// What the peer can do with memory of this process, as far as it was looked up.
@@ -151,6 +153,7 @@ impl Peer {
         shared.inode.store(own.inode(), Ordering::Relaxed);
         shared.reach.store(REACH_UNKNOWN, Ordering::Relaxed);
         shared.copying.store(0, Ordering::Relaxed);
+        shared.waits.store(0, Ordering::Relaxed);
         shared.received.store(0, Ordering::Relaxed);
         shared.accessing.reset();
         shared.state.store(OPEN, Ordering::Release);
@@ -173,6 +176,7 @@ impl Peer {
             lane,
             waiting: VecDeque::new(),
             backlog: 0,
+            shows_waiting: false,
             segment,
             tally: Tally::default(),
             lent_to_fill: 0,
@@ -493,7 +497,13 @@ impl Peer {
         if sent {
             self.ring_bell();
         }
-        self.waits()
+        let waits = self.waits();
+        if waits != self.shows_waiting {
+            self.shows_waiting = waits;
+            let shared = &self.segment.lane(self.lane).waits;
+            shared.store(waits.into(), Ordering::Relaxed);
+        }
+        waits
     }
 
     /// Sends nothing more of what was lent under that lease: a message that hasn't begun
@@ -533,6 +543,11 @@ impl Peer {
         if copying.load(Ordering::Relaxed) == 0 {
             wake_helper(&self.segment);
         }
+    }
+
+    /// Has the peer send what waits there for room in its lane to this process.
+    pub(crate) fn offer_room(&self) {
+        wake_helper(&self.segment);
     }
 
     /// Ends the connection, but for what the peer hasn't read; nothing if it has read all.

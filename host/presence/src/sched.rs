@@ -22,6 +22,9 @@ struct Attributes {
 /// The shortest turn that the system grants, ns.
 const SHORT_TURN: u64 = 100_000;
 
+/// How much later than asked the system may wake the thread from a sleep, ns; 50,000 else.
+const TIMER_SLACK: libc::c_ulong = 1_000;
+
 /// The processor that the calling thread is bound to, if it is bound to one.
 pub fn pinned_processor() -> Option<usize> {
     let set = sched_getaffinity(None).ok()?;
@@ -33,7 +36,7 @@ pub fn pinned_processor() -> Option<usize> {
 }
 
 /// The calling thread works for moments at a time: it asks for short turns, which
-/// come sooner than long ones. And it may run on any processor of the process's
+/// come sooner than long ones, and to be woken on time. And it may run on any processor of the process's
 /// set but `busy`, where the application computes; on that too if there is no
 /// other. All are requests; if the system knows no short turns nothing changes.
 pub fn favour_latency(busy: Option<usize>) {
@@ -44,6 +47,8 @@ pub fn favour_latency(busy: Option<usize>) {
     };
     // SAFETY: 0 is the calling thread; the structure has the size that it states.
     unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &attributes, 0) };
+    // SAFETY: takes numbers, and changes the calling thread's timers only.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, TIMER_SLACK) };
     if !run_on(|processor| Some(processor) != busy) {
         run_on(|_| true);
     }

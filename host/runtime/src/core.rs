@@ -16,6 +16,7 @@ use crate::wakeup::Wakeup;
 use lintel_claim::{Claim, Lease};
 use lintel_engine4::Interface;
 use lintel_nal::{Arrival, Nal, Origin, Payload, Wake};
+use lintel_progress::{RoomNext, RoomWait};
 use lintel_types::{InterfaceNumber, List, NiFail, ProcessId};
 use lintel_wire::{Message, Request, Response, Verb, Words};
 use std::net::Ipv4Addr;
@@ -26,10 +27,6 @@ pub(crate) const BATCH: usize = 256;
 /// Further looks for an inline message in a poll that has found nothing: one that is seen under
 /// the lock needn't wait for it.
 const INLINE_POLLS: u32 = 6;
-/// Polls after which a caller yields to a peer that is behind, and yields after which it no
-/// longer waits for it.
-const MAX_DRAIN_POLLS: u32 = 64;
-const MAX_DRAIN_YIELDS: u32 = 8;
 /// How often peers are checked while something is awaited from them.
 pub(crate) const PEER_CHECK: Duration = Duration::from_millis(50);
 
@@ -226,19 +223,26 @@ impl<O: Owner> Core<O> {
     }
 
     /// A peer is behind: the caller gives it some time, rather than let ever more be queued
-    /// here. Bounded, for the peer may have stopped.
+    /// here.
     #[cold]
     pub(crate) fn drain_backlog(&mut self) {
-        for poll in 0..MAX_DRAIN_POLLS + MAX_DRAIN_YIELDS {
-            if self.progress() == 0 && !self.transports.is_behind() {
+        let queued = self.transports.backlog_of_last();
+        let mut wait = RoomWait::new(queued, self.transports.congested);
+        loop {
+            self.progress();
+            if !self.transports.is_behind() {
                 return;
             }
-            if poll >= MAX_DRAIN_POLLS {
-                std::thread::yield_now();
+            let queued = self.transports.backlog_of_last();
+            match wait.on_looked(queued, || self.wakeup.now()) {
+                RoomNext::Look => {}
+                RoomNext::Yield => std::thread::yield_now(),
+                RoomNext::GiveUp => {
+                    self.transports.congested = true;
+                    return self.wakeup.wake_helper();
+                }
             }
         }
-        self.transports.congested = true;
-        self.wakeup.wake_helper();
     }
 
     /// Handles messages of this process to itself; they may cause further ones.
@@ -267,6 +271,9 @@ impl<O: Owner> Core<O> {
     fn on_inline(&mut self, origin: Origin, words: &Words, body: Claim) {
         match Request::parse_put(words) {
             Some(put) if self.deliver(origin, &put, body) => self.transports.nal.done(origin),
+            None if (self.protocol).deliver(&mut self.transports, origin, words, body) => {
+                self.transports.nal.done(origin);
+            }
             // A copy, so that the common path has none in memory.
             _ => self.on_message(origin, &{ *words }, Payload::Inline(body)),
         }

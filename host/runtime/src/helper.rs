@@ -7,7 +7,7 @@ use crate::thread::spawn;
 use crate::waiting::time_until;
 use lintel_nal::{Nal, Wake};
 use lintel_presence::{Bell, LastLook, Sleeper, favour_latency, pinned_processor};
-use lintel_progress::{HelperNext, RETRY};
+use lintel_progress::{HelperNext, Retries};
 use std::io;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
@@ -24,24 +24,31 @@ pub(crate) fn start<O: Owner>(library: LibraryRef<O>) -> io::Result<JoinHandle<(
 
 fn run<O: Owner>(library: &Library<O>) {
     let Some(bell) = library.bell() else { return };
+    let mut retries = Retries::default();
     loop {
         let rings = bell.rings(Sleeper::Helper);
         let serve = |core: &mut Core<O>| {
             library.count_looks(core);
             service(core)
         };
-        match library.with_core(serve).flatten() {
-            None => break,
-            Some(HelperNext::Retry) => bell.sleep(Sleeper::Helper, rings, Some(RETRY)),
-            Some(HelperNext::PollAgain(interval)) => {
+        let Some((next, queued)) = library.with_core(serve).flatten() else {
+            break;
+        };
+        match next {
+            HelperNext::Retry => {
+                bell.sleep(Sleeper::Helper, rings, Some(retries.next(queued)));
+                continue;
+            }
+            HelperNext::PollAgain(interval) => {
                 sleep_while_callers_poll(library, &bell, rings, interval);
             }
-            Some(HelperNext::Sleep) => {
+            HelperNext::Sleep => {
                 bell.fall_asleep(Sleeper::Helper, rings, || {
                     library.with_core(before_sleep).unwrap_or(LastLook::Found)
                 });
             }
         }
+        retries = Retries::default();
     }
 }
 
@@ -69,15 +76,16 @@ fn sleep_while_callers_poll<O: Owner>(
 /// such a thread shares the helper's processor, it runs only while the helper sleeps.
 const ANSWER_NAP: Duration = Duration::from_micros(20);
 
-/// Makes progress, then decides by what has happened since it last looked; nothing if it is to
-/// end.
-fn service<O: Owner>(core: &mut Core<O>) -> Option<HelperNext> {
+/// Makes progress, then decides by what has happened since it last looked, and says how many
+/// bytes wait for room; nothing if it is to end.
+fn service<O: Owner>(core: &mut Core<O>) -> Option<(HelperNext, u64)> {
     core.transports.nal.ring_held();
     if core.wakeup.is_closing() {
         return None;
     }
     core.progress_for_peers();
-    core.stats.publish(&core.transports.nal.resources());
+    let resources = core.transports.nal.resources();
+    core.stats.publish(&resources);
     core.note_arrivals();
     core.answer_snapshot();
     let awaits_peers = core.awaits_peers();
@@ -92,7 +100,7 @@ fn service<O: Owner>(core: &mut Core<O>) -> Option<HelperNext> {
     } else {
         core.transports.nal.ring_held();
     }
-    Some(next)
+    Some((next, resources.bytes))
 }
 
 /// What came before the bell was armed rings nobody: look once more.

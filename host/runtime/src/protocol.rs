@@ -15,7 +15,7 @@
 use crate::memory::Memory;
 use crate::staged_sends::StagedSends;
 use crate::transports::Transports;
-use lintel_claim::Lease;
+use lintel_claim::{Claim, Lease};
 use lintel_nal::{Origin, Payload};
 use lintel_snapshot::InterfaceState;
 use lintel_types::{NiFail, ProcessId};
@@ -41,6 +41,13 @@ pub trait Protocol<M: Memory>: Send {
         words: &Words,
         payload: Payload,
     ) -> bool;
+
+    /// A message whose bytes came with it; false, and nothing is done, if it takes
+    /// [`on_message`](Self::on_message).
+    #[inline(always)]
+    fn deliver(&mut self, _: &mut Transports, _: Origin, _: &Words, _: Claim) -> bool {
+        false
+    }
 
     /// A stream that this protocol named the place of is whole, or broken.
     fn on_streamed(&mut self, transports: &mut Transports, origin: Origin, fail: NiFail);

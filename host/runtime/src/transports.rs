@@ -86,6 +86,11 @@ impl Transports {
         self.nal.flush() && self.nal.has_queued(self.to)
     }
 
+    /// Bytes queued for the process that something was sent to last.
+    pub(crate) fn backlog_of_last(&self) -> u64 {
+        self.nal.backlog(self.to)
+    }
+
     /// How much is queued for a process.
     #[cold]
     pub(crate) fn backlog(&mut self, process: ProcessId) -> Backlog {

@@ -46,6 +46,11 @@ impl Wakeup {
         self.polling.on_nothing(polls, || self.opened.elapsed())
     }
 
+    /// The time since the process joined its network.
+    pub(crate) fn now(&self) -> Duration {
+        self.opened.elapsed()
+    }
+
     /// After so many polls: whether the caller yields its processor now.
     #[inline(always)]
     pub(crate) fn yields(&mut self, polls: u32) -> bool {

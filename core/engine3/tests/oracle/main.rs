@@ -16,7 +16,7 @@ const SEQUENCES: u64 = 6_000;
 const STEPS: usize = 200;
 
 /// What random sequences meet in both dialects.
-const MUST_MEET: [&str; 90] = [
+const MUST_MEET: [&str; 93] = [
     "Ack Fail",
     "Ack Ok",
     "Get MdIllegal",
@@ -50,6 +50,9 @@ const MUST_MEET: [&str; 90] = [
     "SendEnd Ok",
     "SendStart Ok",
     "Unlink Ok",
+    "acknowledged in one step",
+    "delivered Ok",
+    "delivered Segv",
     "access_entry AcIndexInvalid",
     "access_entry Ok",
     "access_entry PtIndexInvalid",

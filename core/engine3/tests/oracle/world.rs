@@ -4,14 +4,15 @@
 use crate::model::{Arrival, Model, Place};
 use crate::rig::{ANYONE, BASE, JID, Node, Random, Sent, UID, process};
 use lintel_engine3::{
-    AccessEntry, DescriptorSpec, Dialect, EntrySpec, Landed, Landing, PendingReply, Transfer,
+    AccessEntry, Delivered, DescriptorSpec, Dialect, EntrySpec, Landed, Landing, PendingReply,
+    Transfer,
 };
 use lintel_memory::{Buffer, Ghost, Span};
 use lintel_types::portals3::{
     EQ_NONE, Error, Event, Limits, MdOptions, MemoryDescriptor, NID_ANY, PID_ANY, Position, Unlink,
 };
 use lintel_types::{Handle, NiFail, ProcessId, QueueIndex};
-use lintel_wire::portals3::{Response, Verb};
+use lintel_wire::portals3::{Request, Response, Verb};
 use std::fmt::Debug;
 
 const NODES: usize = 2;
@@ -495,6 +496,12 @@ impl World {
             .position(|(f, sent)| (*f, sent.to) == (from, to));
         let (from, sent) = self.on_the_way.remove(first.unwrap_or(any));
         let place = to.nid as usize - 1;
+        if sent.request.verb == Verb::Put && self.random.once_in(2) {
+            let fail = self.random.pick(&[NiFail::Ok, NiFail::Ok, NiFail::Segv]);
+            if self.deliver(from, place, &sent.request, fail) {
+                return;
+            }
+        }
         let both = &mut self.both[place];
         let landing = both.node.on_request(process(from), &sent.request);
         let expected = both.model.arrive(process(from), &sent.request);
@@ -511,6 +518,33 @@ impl World {
             }
             (landing, expected) => panic!("{landing:?}, {expected:?}, seed {}", self.seed),
         }
+    }
+
+    /// A put lands in one step; false if it takes more.
+    fn deliver(&mut self, from: usize, place: usize, put: &Request, fail: NiFail) -> bool {
+        let both = &mut self.both[place];
+        let delivered = both.node.deliver(process(from), put, fail);
+        let Some((Delivered { response }, target)) = delivered else {
+            return false;
+        };
+        let arrival = both.model.arrive(process(from), put);
+        let arrival = arrival.expect("what was delivered is accepted");
+        assert_eq!(full(&[target]), full(&arrival.pieces), "seed {}", self.seed);
+        both.model.landed(arrival.id, fail);
+        self.met.insert(format!("delivered {fail:?}"));
+        let Some(response) = response else {
+            return true;
+        };
+        let moved = if fail == NiFail::Ok {
+            arrival.mlength
+        } else {
+            0
+        };
+        assert_eq!((response.mlength, response.fail), (moved, fail));
+        assert_eq!(response.offset, arrival.offset);
+        assert_eq!(response.silent, arrival.silent);
+        self.responses.push((from, response));
+        true
     }
 
     /// Something that has begun to land has landed.
@@ -548,7 +582,13 @@ impl World {
         if !self.random.once_in(20) {
             self.responses.remove(any);
         }
+        let in_one_step = self.random.once_in(2);
         let both = &mut self.both[place];
+        if in_one_step && both.node.deliver_acknowledgement(&response) {
+            assert!(both.model.respond(&response).is_none());
+            self.met.insert("acknowledged in one step".into());
+            return;
+        }
         let moved = both.node.on_response(&response);
         let expected = both.model.respond(&response);
         match (moved, expected) {

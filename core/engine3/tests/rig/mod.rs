@@ -14,8 +14,8 @@
 #![allow(dead_code)] // each test binary uses its part
 
 use lintel_engine3::{
-    Backlog, Body, Config, DescriptorSpec, Dialect, EntrySpec, Host, Interface, Landed, Landing,
-    PendingReply, Transfer, Undeliverable, register,
+    Backlog, Body, Config, Delivered, DescriptorSpec, Dialect, EntrySpec, Host, Interface, Landed,
+    Landing, PendingReply, Transfer, Undeliverable, register,
 };
 use lintel_memory::{Buffer, Ghost, Pieces};
 use lintel_types::portals3::{
@@ -193,6 +193,30 @@ impl Node {
 
     pub fn on_landed(&mut self, landed: Landed, fail: NiFail) {
         self.interface.on_landed(landed, fail, &mut self.host);
+    }
+
+    /// A put arrives and lands in one step, with this outcome, at the place that is returned;
+    /// nothing if it takes more.
+    pub fn deliver(
+        &mut self,
+        from: ProcessId,
+        put: &Request,
+        fail: NiFail,
+    ) -> Option<(Delivered, Ghost)> {
+        let mut place = None;
+        let copy = |span, _| {
+            place = Some(span);
+            fail
+        };
+        let host = &mut self.host;
+        let delivered = self.interface.deliver(from, UID, put, copy, host)?;
+        Some((delivered, place.expect("what is delivered was copied")))
+    }
+
+    /// An acknowledgement arrives and ends its put in one step; false if it takes more.
+    pub fn deliver_acknowledgement(&mut self, response: &Response) -> bool {
+        let host = &mut self.host;
+        self.interface.deliver_acknowledgement(response, host)
     }
 
     /// A request arrives and lands at once: where its bytes went, unless it was dropped.

@@ -9,9 +9,10 @@ use crate::streams::Place;
 use crate::transports::Transports;
 use lintel_claim::{Claim, Region, copy_vectored};
 use lintel_engine3::{Landed, PendingReply};
-use lintel_memory::Pieces;
+use lintel_memory::{Pieces, Span};
 use lintel_nal::{Origin, Outgoing, Payload};
 use lintel_types::NiFail;
+use lintel_wire::Words;
 use lintel_wire::portals3::{Request, Response, Verb};
 
 /// A stream, from its announcement until it is whole or broken.
@@ -60,6 +61,55 @@ impl<O: Owner3> Portals3<O> {
             }
             payload => self.land(transports, origin, pieces, landed, payload),
         }
+    }
+
+    /// Lands a put whose bytes came with it in one step; false if it takes more.
+    #[inline(always)]
+    pub(crate) fn deliver_put(
+        &mut self,
+        transports: &mut Transports,
+        origin: Origin,
+        put: &Request,
+        body: Claim,
+    ) -> bool {
+        let Some((interface, mut effects)) = self.interface(transports) else {
+            return false;
+        };
+        let owner = effects.owner;
+        let copy = |span: O::Span, is_accessible| {
+            let length = span.length();
+            let extent = Extent {
+                length,
+                is_accessible,
+            };
+            O::Mover::deposit(owner, body, &Pieces::One(span), extent)
+        };
+        let from = from_network(origin.process);
+        match interface.deliver(from, origin.uid, put, copy, &mut effects) {
+            Some(delivered) => {
+                if let Some(response) = delivered.response {
+                    respond(transports, origin, &response);
+                }
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Ends a put that was acknowledged in one step; false if it takes more.
+    #[inline(always)]
+    pub(crate) fn deliver_acknowledgement(
+        &mut self,
+        transports: &mut Transports,
+        words: &Words,
+    ) -> bool {
+        let Some(response) = Response::parse_acknowledgement(words) else {
+            return false;
+        };
+        let opened = self.interface(transports);
+        opened.is_some_and(|(interface, mut effects)| {
+            interface.deliver_acknowledgement(&response, &mut effects)
+        })
     }
 
     #[inline(never)]

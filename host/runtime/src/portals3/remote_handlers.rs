@@ -63,7 +63,7 @@ impl RemoteHandlers {
         for (queue, handler) in all {
             loop {
                 match region.take_event3(queue) {
-                    Ok(Some((event, _))) => handler(event),
+                    Ok(Some(taken)) => handler(taken.event()),
                     Ok(None) => break,
                     Err(_) => {
                         self.0.lock().retain(|(other, _)| *other != queue);

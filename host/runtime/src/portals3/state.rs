@@ -9,13 +9,13 @@ use crate::portals3::queues::EventQueues;
 use crate::protocol::{Deferred, Protocol};
 use crate::staged_sends::StagedSends;
 use crate::transports::Transports;
-use lintel_claim::Lease;
+use lintel_claim::{Claim, Lease};
 use lintel_engine3::Interface;
 use lintel_nal::{Nal, Origin, Payload};
 use lintel_snapshot::InterfaceState;
 use lintel_types::{NiFail, ProcessId};
 use lintel_wire::Words;
-use lintel_wire::portals3::Message;
+use lintel_wire::portals3::{Message, Request};
 use std::collections::HashSet;
 
 /// The interface of a process, if it is open, with its queues.
@@ -102,6 +102,23 @@ impl<O: Owner3> Protocol<O> for Portals3<O> {
             Err(_) => return false,
         }
         true
+    }
+
+    #[inline(always)]
+    fn deliver(
+        &mut self,
+        transports: &mut Transports,
+        origin: Origin,
+        words: &Words,
+        body: Claim,
+    ) -> bool {
+        if self.known.1 != Some(origin.process) {
+            return false;
+        }
+        match Request::parse_put(words) {
+            Some(put) => self.deliver_put(transports, origin, &put, body),
+            None => self.deliver_acknowledgement(transports, words),
+        }
     }
 
     fn on_streamed(&mut self, transports: &mut Transports, origin: Origin, fail: NiFail) {
