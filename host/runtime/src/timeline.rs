@@ -16,8 +16,8 @@ use lintel_snapshot::Awaited;
 use lintel_snapshot::timeline::{FORM, Message, Record, Timeline, What};
 use lintel_types::{EventKind, ProcessId};
 use lintel_wire::Words;
+use nix::time::{ClockId, clock_gettime};
 use rustix::thread::gettid;
-use rustix::time::{ClockId, clock_gettime};
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
@@ -267,8 +267,8 @@ thread_local! {
 
 /// Nanoseconds of the clock that all processes of the machine share.
 fn now() -> u64 {
-    let time = clock_gettime(ClockId::Monotonic);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    let time = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("every Linux has it");
+    time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64
 }
 
 fn rank() -> Option<u32> {
