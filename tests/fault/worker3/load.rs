@@ -211,7 +211,7 @@ impl Load {
         loop {
             let milliseconds = if taken < least { 100 } else { 0 };
             match process3().queue_poll(&[self.queue], milliseconds) {
-                Ok(((event, _), _)) => self.on_event(&event)?,
+                Ok((taken, _)) => self.on_event(&taken.event())?,
                 Err(Error::EqEmpty) => return Ok(()),
                 Err(error) => return Err(format!("PtlEQPoll: {}", error.name())),
             }
