@@ -5,15 +5,24 @@
 //! Behind the bytes that were asked for, rounded up to pages, is one more page, which begins
 //! with a number at random: by that a peer knows that it has mapped what was meant, although
 //! the system's numbers are used again.
+//!
+//! Memory that the program has mapped itself can be [converted](Shareable::convert): a segment
+//! with the same bytes takes its place, and the page behind lies elsewhere.
 
+use crate::mappings::{is_private, is_segment, used_pages};
 use crate::segment::random;
 use crate::shared_memory::{Mode, SharedMemory};
+use lintel_claim::Claim;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io;
+use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 const PAGE: u64 = 4096;
+/// Bytes of the shortest memory that is converted.
+const LEAST: u64 = 64 << 10;
 
 /// Where memory lies in what peers can map.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,14 +40,36 @@ pub struct ShareablePlace {
 /// What this process has made, by address.
 pub struct Shareable {
     memories: Mutex<BTreeMap<u64, Made>>,
-    /// Whether there ever was one.
+    /// Whether there ever was one, or may be by conversion.
     used: AtomicBool,
+    /// Whether memory of the program is converted.
+    converts: AtomicBool,
 }
 
 struct Made {
     memory: SharedMemory,
     bytes: u64,
     nonce: u64,
+    /// The program has mapped it, and may unmap it at any time.
+    is_converted: bool,
+}
+
+/// Why memory isn't converted.
+#[derive(Debug)]
+pub enum ConvertError {
+    /// It isn't whole pages of private memory without a file, or short.
+    Unsuitable,
+    /// The system refuses.
+    System(io::Error),
+}
+
+impl fmt::Display for ConvertError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ConvertError::Unsuitable => write!(f, "it is no long private memory of whole pages"),
+            ConvertError::System(error) => error.fmt(f),
+        }
+    }
 }
 
 /// The one [`Shareable`] of this process.
@@ -47,6 +78,7 @@ pub fn shareable() -> &'static Shareable {
     static SHAREABLE: Shareable = Shareable {
         memories: Mutex::new(BTreeMap::new()),
         used: AtomicBool::new(false),
+        converts: AtomicBool::new(false),
     };
     &SHAREABLE
 }
@@ -79,6 +111,7 @@ impl Shareable {
             memory,
             bytes,
             nonce,
+            is_converted: false,
         };
         self.memories()
             .insert(start.expose_provenance() as u64, made);
@@ -89,7 +122,9 @@ impl Shareable {
     /// The length of the memory that [`allocate`](Self::allocate) has returned that address
     /// for; nothing for any other address.
     pub fn length(&self, start: u64) -> Option<u64> {
-        self.memories().get(&start).map(|made| made.bytes)
+        let memories = self.memories();
+        let made = memories.get(&start).filter(|made| !made.is_converted);
+        made.map(|made| made.bytes)
     }
 
     /// Frees what [`allocate`](Self::allocate) has returned; false for any other address.
@@ -97,10 +132,71 @@ impl Shareable {
         self.memories().remove(&start).is_some()
     }
 
+    /// From now on, memory of the program is converted.
+    pub fn set_converts(&self) {
+        self.converts.store(true, Ordering::Relaxed);
+        self.used.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether memory of the program is converted.
+    pub fn converts(&self) -> bool {
+        self.converts.load(Ordering::Relaxed)
+    }
+
+    /// Makes private memory of this process shareable: its pages are replaced by those of a
+    /// segment that holds the same bytes. What is written to them before this returns may be
+    /// lost.
+    ///
+    /// # Errors
+    /// [`ConvertError`], with nothing changed.
+    pub fn convert(&self, whole: Claim) -> Result<(), ConvertError> {
+        let (address, bytes) = (whole.address(), whole.len());
+        let range = address..address.checked_add(bytes).ok_or(ConvertError::Unsuitable)?;
+        let is_whole = address % PAGE == 0 && bytes % PAGE == 0 && bytes >= LEAST;
+        if !is_whole || !is_private(&range) {
+            return Err(ConvertError::Unsuitable);
+        }
+        let (nonce, system) = (random(), ConvertError::System);
+        let memory = SharedMemory::create_detachable((bytes + PAGE) as usize, random() as u32);
+        let memory = memory.map_err(system)?;
+        nonce_of(&memory, bytes).store(nonce, Ordering::Relaxed);
+        let from: *mut u8 = ptr::with_exposed_provenance_mut(address as usize);
+        let used = used_pages(&range, PAGE);
+        for offset in (0..bytes as usize).step_by(PAGE as usize) {
+            if used[offset / PAGE as usize] {
+                let (from, to) = (
+                    from.wrapping_add(offset),
+                    memory.start().wrapping_add(offset),
+                );
+                // SAFETY: both have a page there: the claim, and what was just made.
+                unsafe { ptr::copy_nonoverlapping(from, to, PAGE as usize) };
+            }
+        }
+        // SAFETY: whole pages of the claim, which may be written to at any time; they get what
+        // they hold.
+        unsafe { memory.move_front(bytes as usize, from) }.map_err(system)?;
+        let made = Made {
+            memory,
+            bytes,
+            nonce,
+            is_converted: true,
+        };
+        self.memories().insert(address, made);
+        Ok(())
+    }
+
     /// Where so many bytes from that address lie, if all of them can be mapped.
     pub fn find(&self, address: u64, length: u64) -> Option<ShareablePlace> {
-        let memories = self.memories();
-        let (start, made) = memories.range(..=address).next_back()?;
+        let mut memories = self.memories();
+        let start = *memories.range(..=address).next_back()?.0;
+        let made = &memories[&start];
+        if made.is_converted
+            && !is_segment(&(address..address.checked_add(length)?), made.memory.id())
+        {
+            // The program has unmapped it.
+            memories.remove(&start);
+            return None;
+        }
         let offset = address - start;
         let end = offset.checked_add(length)?;
         (end <= made.bytes).then(|| ShareablePlace {
@@ -203,6 +299,106 @@ mod tests {
     fn more_than_there_can_be_is_refused() {
         for bytes in [u64::MAX, u64::MAX - PAGE, 1 << 62] {
             assert!(shareable().allocate(bytes).is_err());
+        }
+    }
+
+    /// Private memory as a program maps it; unmapped on drop.
+    struct Mapped(*mut u8, usize);
+
+    impl Mapped {
+        fn new(bytes: usize) -> Mapped {
+            let (rights, flags) = (
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+            );
+            // SAFETY: mapped where the system likes.
+            let start = unsafe { libc::mmap(ptr::null_mut(), bytes, rights, flags, -1, 0) };
+            assert_ne!(start, libc::MAP_FAILED);
+            Mapped(start.cast(), bytes)
+        }
+
+        fn address(&self) -> u64 {
+            self.0.expose_provenance() as u64
+        }
+
+        fn get(&self, offset: usize) -> u8 {
+            assert!(offset < self.1);
+            // SAFETY: it is mapped.
+            unsafe { self.0.add(offset).read_volatile() }
+        }
+
+        fn set(&self, offset: usize, byte: u8) {
+            assert!(offset < self.1);
+            // SAFETY: it is mapped, and the test's own.
+            unsafe { self.0.add(offset).write_volatile(byte) }
+        }
+    }
+
+    impl Drop for Mapped {
+        fn drop(&mut self) {
+            // SAFETY: nobody uses it any more.
+            unsafe { libc::munmap(self.0.cast(), self.1) };
+        }
+    }
+
+    fn convert(address: u64, length: u64) -> Result<(), ConvertError> {
+        let start = ptr::with_exposed_provenance_mut(address as usize);
+        // SAFETY: the memory is the calling test's own; what isn't mapped is refused.
+        shareable().convert(unsafe { Claim::new(start, length) })
+    }
+
+    #[test]
+    fn converted_memory_keeps_its_bytes_and_is_seen_by_who_maps_it() {
+        const BYTES: usize = 1 << 20;
+        let mapped = Mapped::new(BYTES + 8192);
+        let address = mapped.address() + 4096;
+        mapped.set(4096 + 77, 5);
+        mapped.set(4095, 6);
+        mapped.set(4096 + BYTES, 7);
+        convert(address, BYTES as u64).expect("it is private");
+        assert_eq!(mapped.get(4096 + 77), 5);
+        assert_eq!((mapped.get(4095), mapped.get(4096 + BYTES)), (6, 7));
+        let place = shareable()
+            .find(address + 10, 100)
+            .expect("it is shareable");
+        assert_eq!((place.offset, place.bytes), (10, BYTES as u64));
+        let peer = PeerMemory::attach(place.id, place.nonce, place.bytes);
+        let peer = peer.expect("the nonce is that");
+        let seen = Mapped(peer.start(), BYTES);
+        assert_eq!(seen.get(77), 5);
+        seen.set(77, 9);
+        // The peer's mapping ends with `peer`.
+        std::mem::forget(seen);
+        assert_eq!(mapped.get(4096 + 77), 9);
+        assert_eq!(shareable().length(address), None, "it isn't to be freed");
+        assert!(matches!(
+            convert(address, BYTES as u64),
+            Err(ConvertError::Unsuitable)
+        ));
+    }
+
+    #[test]
+    fn converted_memory_that_the_program_has_unmapped_is_not_found() {
+        let mapped = Mapped::new(1 << 20);
+        let address = mapped.address();
+        convert(address, 1 << 20).expect("it is private");
+        assert!(shareable().find(address, 8).is_some());
+        drop(mapped);
+        assert_eq!(shareable().find(address, 8), None);
+    }
+
+    #[test]
+    fn only_long_private_memory_from_a_page_on_is_converted() {
+        let mapped = Mapped::new(1 << 20);
+        let address = mapped.address();
+        for (address, length) in [
+            (address + 8, 1 << 19),
+            (address, 4096),
+            (address, (1 << 19) + 8),
+            (address, 1 << 40),
+        ] {
+            let converted = convert(address, length);
+            assert!(matches!(converted, Err(ConvertError::Unsuitable)));
         }
     }
 }

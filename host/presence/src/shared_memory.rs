@@ -110,6 +110,25 @@ impl SharedMemory {
         self.start
     }
 
+    /// Moves the mapping of its first bytes to an address, in place of what is there. What is
+    /// behind them stays where it is.
+    ///
+    /// # Errors
+    /// The system's, with nothing changed.
+    ///
+    /// # Safety
+    /// `bytes` are whole pages of this segment. As many at `to` are mapped, may be written to at
+    /// any time, and hold the same.
+    pub(crate) unsafe fn move_front(&self, bytes: usize, to: *mut u8) -> io::Result<()> {
+        let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
+        // SAFETY: as the caller promises; other addresses aren't touched.
+        let moved = unsafe { libc::mremap(self.start.cast(), bytes, bytes, flags, to) };
+        match moved == libc::MAP_FAILED {
+            true => Err(io::Error::last_os_error()),
+            false => Ok(()),
+        }
+    }
+
     fn attach_raw(id: i32, mode: Mode) -> io::Result<SharedMemory> {
         let flags = match mode {
             Mode::ReadWrite => 0,

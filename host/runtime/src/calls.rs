@@ -319,7 +319,7 @@ impl<O: Owner> Library<O> {
         spec: EntrySpec<O::Span>,
         list: List,
     ) -> Result<Handle> {
-        self.with(interface, |interface, effects| {
+        let appended = self.with(interface, |interface, effects| {
             if !matches!(spec.counter, Handle::CT_NONE | Handle(0)) {
                 interface.counter_value(spec.counter)?;
             }
@@ -328,7 +328,12 @@ impl<O: Owner> Library<O> {
                 effects.publish_entry(interface, entry);
             }
             Ok(entry)
-        })
+        });
+        if shareable().converts() {
+            appended.inspect(|entry| self.share_entry(*entry))
+        } else {
+            appended
+        }
     }
 
     /// PtlLEUnlink, PtlMEUnlink.

@@ -5,9 +5,12 @@ use crate::core::Core;
 use crate::direct_entries::DirectEntry;
 use crate::effects::Effects;
 use crate::library::Library;
+use crate::log::{Level, log};
 use crate::mover::Mover;
 use crate::owner::Owner;
 use crate::resources::Placement;
+use crate::thread::is_alone;
+use lintel_claim::Claim;
 use lintel_engine4::Interface;
 use lintel_nal_shm::MAX_DIRECT;
 use lintel_presence::shareable;
@@ -44,6 +47,16 @@ impl<O: Owner> Effects<'_, O> {
         }
     }
 
+    /// The memory of an entry, if peers might access it by themselves but can't map it.
+    fn span_to_share(&self, interface: &Interface<O::Span>, entry: Handle) -> Option<Claim> {
+        let spec = interface.direct_entry(entry)?;
+        let &[span] = O::Mover::as_claims(&[spec.span])? else {
+            return None;
+        };
+        let is_shareable = shareable().find(span.address(), span.len()).is_some();
+        (!is_shareable).then_some(span)
+    }
+
     /// As [`publish_entry`](Self::publish_entry), for each entry of a portal table entry.
     pub(crate) fn publish_portal(&mut self, interface: &Interface<O::Span>, portal: PortalIndex) {
         if shareable().is_used() {
@@ -56,6 +69,34 @@ impl<O: Owner> Effects<'_, O> {
 }
 
 impl<O: Owner> Core<O> {
+    /// Has the memory of an entry converted if peers could then access it by themselves. Only
+    /// while nothing is under way that could write to it.
+    fn share_entry(&mut self, entry: Handle) {
+        let opened = self.interfaces.iter().flatten();
+        let under_way = opened.map(|opened| opened.interface.operations_under_way());
+        let is_idle = under_way.sum::<usize>() == 0 && self.streams.is_empty();
+        let Some((interface, mut effects)) = self.interface(entry.interface()) else {
+            return;
+        };
+        let Some(span) = effects.span_to_share(interface, entry) else {
+            return;
+        };
+        let why = if !is_idle {
+            "operations are under way".into()
+        } else if !is_alone() {
+            "the program has several threads".into()
+        } else if let Err(error) = shareable().convert(span) {
+            error.to_string()
+        } else {
+            return effects.publish_entry(interface, entry);
+        };
+        let bytes = span.len();
+        log(
+            Level::Info,
+            &format!("{bytes} bytes of an entry aren't shared: {why}"),
+        );
+    }
+
     /// Adds what peers have counted to the counters of direct entries. Returns how many counters
     /// have changed.
     #[cold]
@@ -82,6 +123,13 @@ impl<O: Owner> Core<O> {
 }
 
 impl<O: Owner> Library<O> {
+    /// Makes the memory of an entry such that peers can map it, if they may then access it by
+    /// themselves.
+    #[cold]
+    pub(crate) fn share_entry(&self, entry: Handle) {
+        self.with_core(|core| core.share_entry(entry));
+    }
+
     /// Unlinks an entry that peers may access by themselves.
     #[cold]
     pub(crate) fn unlink_shareable(&self, entry: Handle) -> Result<()> {

@@ -10,7 +10,7 @@ use crate::orphans;
 use crate::owner::Owner;
 use crate::protocol::Protocol;
 use crate::resources::ProcessInfo;
-use crate::settings::{Between, Settings};
+use crate::settings::{Between, Mode, Settings};
 use crate::transport::{self, Endpoint};
 use crate::variables;
 use crate::watcher;
@@ -18,7 +18,7 @@ use lintel_bridge::Tables;
 use lintel_claim::Lease;
 use lintel_engine4::{Config, Interface, Tokens, number};
 use lintel_nal::{Nal, Wake};
-use lintel_presence::Sleeper;
+use lintel_presence::{Sleeper, shareable};
 use lintel_types::{
     Error, Handle, InterfaceNumber, Kind, Limits, NiOptions, ProcessId, Result, options,
 };
@@ -68,6 +68,11 @@ impl<O: Owner> Library<O> {
         let settings = self.settings()?;
         set_level(settings.level);
         variables::warn_of_unknown();
+        // A libfabric provider keeps pages that it has registered.
+        let can_share = settings.shm && settings.between != Some(Between::Ofi);
+        if settings.share_memory && settings.mode == Mode::Accelerated && can_share {
+            shareable().set_converts();
+        }
         self.aborted.store(false, Ordering::Relaxed);
         self.references.fetch_add(1, Ordering::AcqRel);
         Ok(settings)

@@ -25,7 +25,7 @@ pub struct Setting {
 }
 
 /// Every variable that the library reads.
-pub const SETTINGS: [Setting; 15] = [
+pub const SETTINGS: [Setting; 16] = [
     Setting {
         name: "PTL_NAL",
         default: "shm; shm,udp if PTL_IFACE is set",
@@ -82,6 +82,13 @@ pub const SETTINGS: [Setting; 15] = [
         values: "bytes, 0 to 65536",
         meaning: "the longest message that is copied through shared memory; longer ones are copied \
                   once, by the receiver, straight from the sender's memory",
+    },
+    Setting {
+        name: "PTL_SHARE_MEMORY",
+        default: "off",
+        values: "off, on",
+        meaning: "whether large private memory becomes memory that peers can map when an entry over \
+                  it is appended that they may then access by themselves",
     },
     Setting {
         name: "PTL_LOG",
@@ -199,6 +206,8 @@ pub struct Settings {
     /// Bytes up to which messages are copied through shared memory, if that isn't to be
     /// measured.
     pub shm_eager: Option<u64>,
+    /// Whether private memory of entries becomes shareable.
+    pub share_memory: bool,
     /// libfabric's provider, where one is asked for.
     pub provider: Option<String>,
     /// The job; processes of different jobs never meet.
@@ -286,6 +295,7 @@ impl Settings {
                 Some(bytes) => Some(shm_eager(("PTL_SHM_EAGER", bytes))?),
                 None => None,
             },
+            share_memory: on_or_off(read("PTL_SHARE_MEMORY"))?,
             provider: given("PTL_OFI_PROVIDER"),
             job: job(read("LINTEL_JOB"))?,
             secret: None,
@@ -327,6 +337,14 @@ fn networks_of((name, value): Named) -> Result<(bool, Option<Between>), SettingE
         }
     }
     Ok((shm, between))
+}
+
+fn on_or_off((name, value): Named) -> Result<bool, SettingError> {
+    match value.as_str() {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err(SettingError { name, value }),
+    }
 }
 
 fn mode((name, value): Named) -> Result<Mode, SettingError> {

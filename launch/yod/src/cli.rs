@@ -75,6 +75,10 @@ pub struct Options {
     #[arg(long, value_enum, value_name = "MODEL")]
     conn: Option<Conn>,
 
+    /// Turn large memory that ranks expose into memory that peers can map (sets PTL_SHARE_MEMORY)
+    #[arg(long)]
+    share_memory: bool,
+
     /// The agent of generic placement [default: lintel-agent beside yod or in PATH]
     #[arg(long, value_name = "PROGRAM")]
     agent: Option<OsString>,
@@ -222,6 +226,7 @@ impl Options {
             ("PTL_MODE", self.mode.map(word)),
             ("PTL_NAL", nal),
             ("PTL_CONN", self.conn.map(word)),
+            ("PTL_SHARE_MEMORY", self.share_memory.then(|| "on".into())),
         ];
         let mut all: Vec<(OsString, OsString)> = shorthands
             .into_iter()
@@ -501,6 +506,7 @@ mod tests {
             "--nal=shm,udp",
             "-conn",
             "node",
+            "--share-memory",
             "p",
             "--mode",
         ];
@@ -509,6 +515,7 @@ mod tests {
             ("PTL_MODE", "generic"),
             ("PTL_NAL", "shm,udp"),
             ("PTL_CONN", "node"),
+            ("PTL_SHARE_MEMORY", "on"),
         ];
         let expected = expected.map(|(name, value)| (name.into(), value.into()));
         assert_eq!(

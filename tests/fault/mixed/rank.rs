@@ -120,7 +120,7 @@ impl Rank {
             counters,
             descriptors,
             entries: BTreeMap::new(),
-            area: Memory::shareable(AREA_BYTES as usize),
+            area: Memory::exposed(AREA_BYTES as usize),
             sink,
             events: Vec::new(),
             interface,

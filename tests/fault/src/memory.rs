@@ -36,6 +36,35 @@ impl Memory {
         Memory { words }
     }
 
+    /// As [`new`](Self::new), but mapped as a program does it (`mmap`), in whole pages.
+    ///
+    /// # Panics
+    /// If the system refuses.
+    pub fn mapped(bytes: usize) -> Memory {
+        let (rights, flags) = (
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+        );
+        // SAFETY: mapped where the system likes.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, rights, flags, -1, 0) };
+        assert_ne!(start, libc::MAP_FAILED, "{bytes} bytes");
+        // SAFETY: so many bytes, rounded up to pages, zeroed and never unmapped; they are only
+        // ever touched as atomics.
+        let words = unsafe { std::slice::from_raw_parts(start.cast(), bytes.div_ceil(8)) };
+        Memory { words }
+    }
+
+    /// Memory of an entry: that peers can map, or, if `PTL_SHARE_MEMORY` is set, private memory.
+    ///
+    /// # Panics
+    /// If the system refuses.
+    pub fn exposed(bytes: usize) -> Memory {
+        match std::env::var_os("PTL_SHARE_MEMORY") {
+            Some(_) => Memory::mapped(bytes),
+            None => Memory::shareable(bytes),
+        }
+    }
+
     /// Memory each of whose bytes is the [`pattern`] of its offset.
     pub fn patterned(bytes: usize) -> Memory {
         let memory = Memory::new(bytes);

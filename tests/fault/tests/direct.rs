@@ -20,14 +20,27 @@ mod only_shm {
             worker
         }
 
+        /// Exposes private memory.
+        fn start_sharing(job: &Job, pid: &str, share: &str) -> Worker {
+            let mut command = job.command(&["direct", pid]);
+            command.env("PTL_SHARE_MEMORY", share);
+            let mut worker = Worker::start(command);
+            worker.expect("ready");
+            worker
+        }
+
         /// Two ranks that operate on each other by direct entries and by messages.
-        fn compare_with_the_model(matching: &str) {
+        fn compare_with_the_model(matching: &str, share: Option<&str>) {
             let mut random = Random::from_env();
             for _ in 0..SEQUENCES {
                 let seed = random.number().to_string();
                 let job = Job::new(env!("CARGO_BIN_EXE_fault-mixed"));
-                let start =
-                    |number: &str| job.start(&["mixed", number, matching, &seed, MIXED_ROUNDS]);
+                let start = |number: &str| {
+                    let words = ["mixed", number, matching, &seed, MIXED_ROUNDS];
+                    let mut command = job.command(&words);
+                    command.envs(share.map(|share| ("PTL_SHARE_MEMORY", share)));
+                    Worker::start(command)
+                };
                 let mut ranks = ["0", "1"].map(start);
                 for _ in 0.. {
                     let lines = ranks.each_mut().map(Worker::line);
@@ -53,12 +66,17 @@ mod only_shm {
 
         #[test]
         fn direct_operations_and_messages_on_match_entries_do_what_the_model_does() {
-            compare_with_the_model("matching");
+            compare_with_the_model("matching", None);
         }
 
         #[test]
         fn direct_operations_and_messages_on_list_entries_do_what_the_model_does() {
-            compare_with_the_model("non-matching");
+            compare_with_the_model("non-matching", None);
+        }
+
+        #[test]
+        fn operations_on_private_memory_that_is_shared_do_what_the_model_does() {
+            compare_with_the_model("matching", Some("on"));
         }
 
         fn rounds() -> u64 {
@@ -87,12 +105,30 @@ mod only_shm {
         #[test]
         fn memory_of_a_process_that_is_stopped_is_accessed() {
             let job = job();
-            let (mut one, two) = (start(&job, "11"), start(&job, "12"));
+            accesses_stopped(start(&job, "11"), &start(&job, "12"));
+        }
+
+        #[test]
+        fn private_memory_of_a_process_that_is_stopped_is_accessed_if_it_is_shared() {
+            let job = job();
+            accesses_stopped(start(&job, "11"), &start_sharing(&job, "12", "on"));
+        }
+
+        #[test]
+        fn private_memory_of_a_process_that_is_stopped_is_not_accessed_otherwise() {
+            let job = job();
+            let (mut one, two) = (start(&job, "11"), start_sharing(&job, "12", "off"));
+            one.send("fetch 12");
+            one.expect("0");
+            assert_eq!(fetch_from_stopped(&mut one, &two), None);
+        }
+
+        fn accesses_stopped(mut one: Worker, two: &Worker) {
             one.send("fetch 12");
             one.expect("0");
             let until = Instant::now() + PATIENCE;
             let fetched = loop {
-                if let Some(fetched) = fetch_from_stopped(&mut one, &two) {
+                if let Some(fetched) = fetch_from_stopped(&mut one, two) {
                     break fetched;
                 }
                 assert!(Instant::now() < until, "each fetch waits for its target");

@@ -1,4 +1,4 @@
-//! Exposes memory that peers can map by an entry that neither posts nor counts, and operates on
+//! Exposes memory that peers can map, or private memory if `PTL_SHARE_MEMORY` is set, by an entry that neither posts nor counts, and operates on
 //! that of others.
 
 use crate::{Done, number};
@@ -73,7 +73,7 @@ impl Worker {
         rig::portal(&interface, None)?;
         Ok(Worker {
             local: rig::bind(&interface, ones, &queue)?,
-            memory: Memory::shareable(AREA),
+            memory: Memory::exposed(AREA),
             entry: Handle::INVALID,
             ones,
             queue,
