@@ -36,9 +36,9 @@ pub fn pinned_processor() -> Option<usize> {
 }
 
 /// The calling thread works for moments at a time: it asks for short turns, which
-/// come sooner than long ones, and to be woken on time. And it may run on any processor of the process's
-/// set but `busy`, where the application computes; on that too if there is no
-/// other. All are requests; if the system knows no short turns nothing changes.
+/// come sooner than long ones, and to be woken on time. And it may run on any processor of the
+/// process's set but `busy`, where the application computes; on that too if there is no other.
+/// All are requests; if the system knows no short turns nothing changes.
 pub fn favour_latency(busy: Option<usize>) {
     let attributes = Attributes {
         size: size_of::<Attributes>() as u32,

@@ -121,7 +121,7 @@ fn shake_hands(
     let seal = seal(secret, &[&challenge, &own, &opening]);
     let sent = [
         &own[..],
-        &seal,
+        seal.as_bytes(),
         &(opening.len() as u32).to_le_bytes(),
         &opening,
     ]
@@ -129,7 +129,7 @@ fn shake_hands(
     stream.write_all(&sent).map_err(text)?;
     let answer = read_text(stream).map_err(text)?;
     let sealed: [u8; 32] = read_array(stream).map_err(text)?;
-    if sealed != self::seal(secret, &[&own, answer.as_bytes()]) {
+    if self::seal(secret, &[&own, answer.as_bytes()]) != sealed {
         return Err(
             "its secret is another one: both machines need the same secret file \
                     (PTL_SECRET_FILE)"
@@ -166,13 +166,18 @@ fn answer(stream: &mut TcpStream, secret: &[u8; 32]) -> std::result::Result<Vec<
     let others: [u8; 32] = read_array(stream).map_err(text)?;
     let sealed: [u8; 32] = read_array(stream).map_err(text)?;
     let opening = read_text(stream).map_err(text)?;
-    let checked = match sealed == seal(secret, &[&challenge, &others, opening.as_bytes()]) {
+    let checked = match seal(secret, &[&challenge, &others, opening.as_bytes()]) == sealed {
         true => words_of(&opening),
         false => Err("its secret is another one".into()),
     };
     let said = checked.as_ref().err().map_or("", String::as_str);
     let seal = seal(secret, &[&others, said.as_bytes()]);
-    let answer = [&(said.len() as u32).to_le_bytes(), said.as_bytes(), &seal].concat();
+    let answer = [
+        &(said.len() as u32).to_le_bytes(),
+        said.as_bytes(),
+        seal.as_bytes(),
+    ]
+    .concat();
     stream.write_all(&answer).map_err(text)?;
     checked
 }
@@ -203,8 +208,9 @@ fn words_of(opening: &str) -> std::result::Result<Vec<String>, String> {
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// What only one who knows the secret can compute of these bytes.
-fn seal(secret: &[u8; 32], parts: &[&[u8]]) -> [u8; 32] {
+/// What only one who knows the secret can compute of these bytes. To compare it takes the same
+/// time whatever differs.
+fn seal(secret: &[u8; 32], parts: &[&[u8]]) -> blake3::Hash {
     let mut hasher = blake3::Hasher::new_keyed(secret);
     hasher.update(b"lintel perf --peer");
     for part in parts {
@@ -212,7 +218,7 @@ fn seal(secret: &[u8; 32], parts: &[&[u8]]) -> [u8; 32] {
             .update(&(part.len() as u64).to_le_bytes())
             .update(part);
     }
-    hasher.finalize().into()
+    hasher.finalize()
 }
 
 fn random() -> std::io::Result<[u8; 32]> {
