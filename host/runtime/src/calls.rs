@@ -77,11 +77,13 @@ impl<O: Owner> Library<O> {
     fn wait_for_an_answer(&self, by: Handle) -> Result<()> {
         let under_way = |interface: &mut Interface<O::Span>| interface.operations_under_way();
         let full = self.with(by, |interface, _| Ok(under_way(interface)))?;
-        let blocked = self.with_core(|core| core.transports.is_blocked()) == Some(true);
+        let blocked = self.with_core(|core| core.transports.take_blocked());
         self.until(|| {
-            let has_room = match blocked {
-                true => self.with_core(|core| !core.transports.is_blocked()),
-                false => Some(self.with(by, |interface, _| Ok(under_way(interface)))? < full),
+            let has_room = match blocked.flatten() {
+                Some(by) => self.with_core(|core| core.transports.has_room(by)),
+                // If none is under way any more, they have ended since.
+                None if full == 0 => None,
+                None => Some(self.with(by, |interface, _| Ok(under_way(interface)))? < full),
             };
             Ok((has_room != Some(false)).then_some(()))
         })

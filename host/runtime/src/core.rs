@@ -172,7 +172,7 @@ impl<O: Owner> Core<O> {
     /// Messages of this process to itself, what peers have counted, and what is queued.
     #[inline(always)]
     fn progress_own(&mut self) -> usize {
-        self.transports.congested &= self.transports.nal.flush();
+        self.transports.congested &= self.transports.flush();
         let counted = match self.transports.direct.counts() {
             false => 0,
             true => self.count_direct(),
@@ -343,7 +343,7 @@ impl<O: Owner> Core<O> {
             .flatten()
             .any(|o| o.interface.operations_under_way() > 0);
         let waits = awaits || !self.streams.is_empty() || self.protocol.depends_on_peers();
-        waits || self.transports.nal.flush()
+        waits || self.transports.flush()
     }
 
     /// When a sleeper must wake by itself: when the NAL has something due, or peers are to be

@@ -92,7 +92,7 @@ fn service<O: Owner>(core: &mut Core<O>) -> Option<(HelperNext, u64)> {
     if awaits_peers {
         core.check_peers();
     }
-    let queued = core.transports.nal_has_queued();
+    let queued = core.transports.flush();
     let next = core.wakeup.helper_looked(queued);
     if next == HelperNext::Sleep {
         let deadline = core.next_due(awaits_peers);

@@ -37,6 +37,8 @@ pub struct Transports {
     pub(crate) congested: bool,
     /// The process whose backlog was full when an operation was refused.
     blocked: Option<ProcessId>,
+    /// The process whose backlog a caller waits for.
+    awaited: Option<ProcessId>,
 }
 
 impl Transports {
@@ -59,6 +61,7 @@ impl Transports {
             to: me,
             congested: false,
             blocked: None,
+            awaited: None,
         }
     }
 
@@ -83,7 +86,7 @@ impl Transports {
     /// behind delays only its own senders.
     #[inline(always)]
     pub(crate) fn is_behind(&mut self) -> bool {
-        self.nal.flush() && self.nal.has_queued(self.to)
+        self.flush() && self.nal.has_queued(self.to)
     }
 
     /// Bytes queued for the process that something was sent to last.
@@ -104,10 +107,18 @@ impl Transports {
         }
     }
 
-    /// Whether the process to which an operation was last refused still is too far behind.
-    pub(crate) fn is_blocked(&mut self) -> bool {
-        let blocked = self.blocked;
-        blocked.is_some_and(|process| self.nal.backlog(process) >= FULL_BACKLOG)
+    /// The process whose backlog was full when an operation was last refused, unless it was
+    /// asked for since.
+    pub(crate) fn take_blocked(&mut self) -> Option<ProcessId> {
+        self.blocked.take()
+    }
+
+    /// Whether a process has taken so much that operations to it aren't refused. If it hasn't,
+    /// callers hear of it when it has.
+    pub(crate) fn has_room(&mut self, process: ProcessId) -> bool {
+        let is_full = self.nal.backlog(process) >= FULL_BACKLOG;
+        self.awaited = if is_full { Some(process) } else { self.awaited };
+        !is_full
     }
 
     /// Withdraws direct entries: no access of a peer to them begins any more, and those under
@@ -128,8 +139,21 @@ impl Transports {
     }
 
     /// Sends what is queued; whether something still is.
-    pub(crate) fn nal_has_queued(&mut self) -> bool {
-        self.nal.flush()
+    #[inline(always)]
+    pub(crate) fn flush(&mut self) -> bool {
+        let queued = self.nal.flush();
+        if self.awaited.is_some() {
+            self.look_for_room();
+        }
+        queued
+    }
+
+    #[cold]
+    fn look_for_room(&mut self) {
+        let awaited = self.awaited.take();
+        if awaited.is_some_and(|process| self.has_room(process)) {
+            self.activity = true;
+        }
     }
 
     /// Sends a response without bytes. If it can't be delivered, its receiver has ended.

@@ -103,7 +103,7 @@ impl<O: Owner> Core<O> {
         if self.progress() > 0 {
             return LastLook::Found;
         }
-        if self.transports.nal_has_queued() {
+        if self.transports.flush() {
             return LastLook::Nothing(Some(RETRY));
         }
         let awaits_peers = self.awaits_peers();
@@ -197,12 +197,24 @@ mod tests {
         let (one, two) = (network.peer(1), network.peer(2));
         network.is_held.store(true, Ordering::SeqCst);
         one.put(&two, 8);
-        let queued = one
-            .library
-            .with_core(|core| core.transports.nal_has_queued());
+        let queued = one.library.with_core(|core| core.transports.flush());
         assert_eq!(queued, Some(true));
         network.is_held.store(false, Ordering::SeqCst);
         assert_eq!(two.event().mlength, 8);
+    }
+
+    #[test]
+    fn a_caller_that_is_refused_goes_on_once_its_peer_has_taken_the_backlog() {
+        let network = Network::default();
+        let (one, two) = (network.peer(1), network.peer(2));
+        network.is_held.store(true, Ordering::SeqCst);
+        std::thread::scope(|scope| {
+            let puts = scope.spawn(|| (0..5).for_each(|_| one.put(&two, 8)));
+            wait_until("the caller sleeps", || callers_sleep(&one));
+            network.is_held.store(false, Ordering::SeqCst);
+            puts.join().expect("nothing has failed");
+        });
+        (0..5).for_each(|_| assert_eq!(two.event().mlength, 8));
     }
 
     #[test]

@@ -92,7 +92,7 @@ fn look<O: Owner>(core: &mut Core<O>, after: WatcherNext) -> WatcherLook {
             return WatcherLook::More;
         }
     }
-    let queued = core.transports.nal_has_queued();
+    let queued = core.transports.flush();
     match after {
         WatcherNext::Park => WatcherLook::Unparked { queued },
         _ => WatcherLook::Polled {

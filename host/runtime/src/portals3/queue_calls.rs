@@ -52,14 +52,15 @@ impl Library<Portals3Process> {
             })
         };
         let full = under_way()?;
-        let blocked = self.with_core(|core| core.transports.is_blocked()) == Some(true);
+        let blocked = self.with_core(|core| core.transports.take_blocked());
         self.until3(
             None,
             || Awaited::Other,
             || {
-                let has_room = match blocked {
-                    true => self.with_core(|core| !core.transports.is_blocked()) != Some(false),
-                    false => under_way()? < full,
+                let has_room = match blocked.flatten() {
+                    Some(by) => self.with_core(|core| core.transports.has_room(by)) != Some(false),
+                    // If none is under way any more, they have ended since.
+                    None => full == 0 || under_way()? < full,
                 };
                 Ok(has_room.then_some(()))
             },
