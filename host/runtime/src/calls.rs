@@ -444,3 +444,47 @@ impl<O: Owner> Library<O> {
         self.with(md, |interface, effects| interface.start(&transfer, effects))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Network, PATIENCE, Peer, put_of};
+    use lintel_types::{AckRequest, NiFail};
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::Instant;
+
+    /// Starts a put of no bytes, which awaits nothing.
+    fn put(one: &Peer, two: &Peer) -> Result<()> {
+        let mut transfer = put_of(one.descriptor, two.me, 0);
+        transfer.ack = AckRequest::None;
+        one.library.with(one.descriptor, |interface, effects| {
+            interface.start(&transfer, effects)
+        })
+    }
+
+    #[test]
+    fn a_caller_that_was_refused_finds_a_backlog_that_was_sent_meanwhile() {
+        let network = Network::default();
+        let (one, two) = (network.peer(1), network.peer(2));
+        network.is_held.store(true, Ordering::SeqCst);
+        let refused = (0..4).find_map(|_| put(&one, &two).err());
+        assert_eq!(refused, Some(Error::NoSpace));
+        network.is_held.store(false, Ordering::SeqCst);
+        one.library.with_core(|core| core.transports.flush());
+        let has_returned = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let waited = one.library.wait_for_an_answer(one.descriptor);
+                has_returned.store(waited.is_ok(), Ordering::SeqCst);
+            });
+            let until = Instant::now() + PATIENCE;
+            while !has_returned.load(Ordering::SeqCst) && Instant::now() < until {
+                std::thread::yield_now();
+            }
+            // One that still waits ends here.
+            one.library.abort();
+        });
+        assert!(has_returned.load(Ordering::SeqCst));
+        (0..2).for_each(|_| assert_eq!(two.event().ni_fail, NiFail::Ok));
+    }
+}

@@ -280,7 +280,7 @@ pub(crate) struct Peer {
     pub(crate) queue: Handle,
     /// The memory of the entry, and of the descriptor.
     pub(crate) memory: Region,
-    descriptor: Handle,
+    pub(crate) descriptor: Handle,
 }
 
 /// Bytes of a peer's memory.
