@@ -1,5 +1,6 @@
 //! Messages that found no room: how long a caller waits for it, and how soon a sleeper retries.
 
+use crate::sleep::RETRY;
 use core::time::Duration;
 
 /// How long a caller waits for a peer that takes nothing. The peer reports room in batches, and
@@ -89,7 +90,7 @@ pub struct Retries {
 
 impl Retries {
     const FIRST: Duration = Duration::from_micros(5);
-    const LAST: Duration = Duration::from_micros(100);
+    const LAST: Duration = RETRY;
 
     /// When to retry with so many bytes queued.
     pub fn next(&mut self, queued: u64) -> Duration {

@@ -5,7 +5,7 @@ use core::time::Duration;
 /// The longest sleep on a bell that was armed, before the barrier.
 pub const SLEEP_BEFORE_BARRIER: Duration = Duration::from_micros(100);
 
-/// How soon a sleeper retries to send what found no room.
+/// How soon a sleeper retries to send what found no room, at the latest: see [`Retries`](crate::Retries).
 pub const RETRY: Duration = Duration::from_micros(100);
 
 /// What a thread does next that has armed the bell for itself, until it is awake again.
