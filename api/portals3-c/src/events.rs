@@ -42,9 +42,9 @@ pub extern "C" fn PtlEQFree(eq: Handle) -> c_int {
 pub unsafe extern "C" fn PtlEQGet(eq: Handle, event: *mut Event) -> c_int {
     let get = || {
         not_null(event)?;
-        process3().queue_get(eq)
+        process3().queue_get(eq, |taken| deliver(event, &taken))
     };
-    taken(get(), event)
+    returned(get())
 }
 
 /// `PtlEQPeek`
@@ -52,9 +52,10 @@ pub unsafe extern "C" fn PtlEQGet(eq: Handle, event: *mut Event) -> c_int {
 pub unsafe extern "C" fn PtlEQPeek(eq: Handle, event: *mut Event) -> c_int {
     let peek = || {
         not_null(event)?;
-        process3().queue_peek(eq)
+        let taken = process3().queue_peek(eq)?;
+        Ok(deliver(event, &taken))
     };
-    taken(peek(), event)
+    returned(peek())
 }
 
 /// `PtlEQWait`
@@ -62,9 +63,9 @@ pub unsafe extern "C" fn PtlEQPeek(eq: Handle, event: *mut Event) -> c_int {
 pub unsafe extern "C" fn PtlEQWait(eq: Handle, event: *mut Event) -> c_int {
     let wait = || {
         not_null(event)?;
-        process3().queue_wait(eq)
+        process3().queue_wait(eq, |taken| deliver(event, &taken))
     };
-    taken(wait(), event)
+    returned(wait())
 }
 
 /// `PtlEQPoll`
@@ -83,22 +84,26 @@ pub unsafe extern "C" fn PtlEQPoll(
         let queues = array(eqs, size.ok_or(Error::EqInvalid)?)?;
         let (taken, index) = process3().queue_poll(queues, timeout)?;
         give(which, index as c_int);
-        Ok(taken)
+        Ok(deliver(event, &taken))
     };
-    taken(poll(), event)
+    returned(poll())
+}
+
+/// Writes an event to the caller's memory; returns the call's code.
+#[inline(always)]
+fn deliver(event: *mut Event, taken: &Taken3) -> c_int {
+    // Word for word: an Event in memory is its words (lintel-types).
+    give(event.cast(), *taken.words());
+    match taken.dropped {
+        false => 0,
+        true => Error::EqDropped as c_int,
+    }
 }
 
 #[inline(always)]
-fn taken(result: Result<Taken3>, event: *mut Event) -> c_int {
+fn returned(result: Result<c_int>) -> c_int {
     match result {
-        Ok(taken) => {
-            // Word for word: an Event in memory is its words (lintel-types).
-            give(event.cast(), *taken.words());
-            match taken.dropped {
-                false => 0,
-                true => Error::EqDropped as c_int,
-            }
-        }
+        Ok(answer) => answer,
         Err(error) => code(Err(error)),
     }
 }

@@ -108,7 +108,7 @@ impl EventQueue {
     /// `NoInit` in a fork's child.
     #[inline]
     pub fn get(&self) -> Result<Option<Taken>> {
-        found(process3().queue_get(self.handle()))
+        found(process3().queue_get(self.handle(), |taken| taken))
     }
 
     /// The next event, if one is there; it stays in the queue (PtlEQPeek).

@@ -48,7 +48,7 @@ impl<S: Span> Interface<S> {
         }
         descriptor.count();
         self.status.received.add(mlength);
-        self.status.messages.add();
+        self.status.messages.pass();
         let mut details = Details {
             initiator: from,
             uid,
@@ -69,7 +69,7 @@ impl<S: Span> Interface<S> {
                 cause = Some(numbers.sequence);
                 self.work.events += 1;
                 let event = descriptor.event(EventKind::PutStart, &details, numbers, NiFail::Ok);
-                host.post(*place, &event);
+                host.post(*place, event);
             }
         }
         let fail = copy(all.narrow(offset, mlength), all.length() < MOST_MEMORY);
@@ -82,12 +82,11 @@ impl<S: Span> Interface<S> {
                 cause = Some(numbers.sequence);
                 self.work.events += 1;
                 let event = descriptor.event(EventKind::PutEnd, &details, numbers, fail);
-                host.post(place, &event);
+                host.post(place, event);
             }
         }
-        self.status.messages.remove();
         if descriptor.is_spent() {
-            self.unlink_spent(index, &details, cause, host);
+            self.unlink_spent(index, details, cause, host);
         }
         let refuses = options.contains(MdOptions::ACK_DISABLE);
         let response = answer(put, fail).map(|answer| Response {

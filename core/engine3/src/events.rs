@@ -3,8 +3,8 @@
 use crate::descriptors::Descriptor;
 use crate::{Dialect, Host, Interface, Queue};
 use lintel_memory::Span;
-use lintel_types::portals3::{Event, EventKind, MdOptions, NI_FAIL, NI_OK};
-use lintel_types::{DescriptorIndex, NiFail, ProcessId};
+use lintel_types::portals3::{Event, EventKind, MdOptions, MemoryDescriptor, NI_FAIL, NI_OK};
+use lintel_types::{DescriptorIndex, Handle, NiFail, ProcessId};
 
 /// What the events of an operation at one descriptor say of it.
 #[derive(Clone, Copy, Debug)]
@@ -25,11 +25,11 @@ pub(crate) struct Details {
 /// An operation that has begun at a descriptor.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Begun {
-    descriptor: DescriptorIndex,
-    pair: Pair,
+    pub(crate) descriptor: DescriptorIndex,
+    pub(crate) pair: Pair,
     pub(crate) details: Details,
     /// Number of its START event, if one was posted.
-    start: Option<u32>,
+    pub(crate) start: Option<u32>,
 }
 
 /// The pair of events of an operation (section 3.11.1).
@@ -67,12 +67,53 @@ impl Pair {
 }
 
 /// How an event is numbered and joined to another.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Numbers {
     /// Number in its queue.
     pub(crate) sequence: u32,
     /// Number of the event that it is joined to; without one it is joined to itself.
     pub(crate) link: Option<u32>,
+}
+
+/// An event that is posted, before it is an [`Event`]: what it says lies in the engine's tables.
+/// A host turns it into one where it writes it, so that its words are in no other memory between.
+#[derive(Clone, Copy, Debug)]
+pub struct Posting<'a> {
+    kind: EventKind,
+    handle: Handle,
+    md: &'a MemoryDescriptor,
+    details: Details,
+    numbers: Numbers,
+    fail: NiFail,
+}
+
+impl From<Posting<'_>> for Event {
+    #[inline(always)]
+    fn from(posting: Posting<'_>) -> Event {
+        let Posting {
+            details,
+            numbers: Numbers { sequence, link },
+            ..
+        } = posting;
+        Event {
+            initiator: details.initiator,
+            uid: details.uid,
+            jid: details.jid,
+            pt_index: details.pt_index,
+            match_bits: details.match_bits,
+            rlength: details.rlength,
+            mlength: details.mlength,
+            offset: details.offset,
+            hdr_data: details.hdr_data,
+            link: link.unwrap_or(sequence),
+            ni_fail: match posting.fail {
+                NiFail::Ok => NI_OK,
+                _ => NI_FAIL,
+            },
+            sequence,
+            ..Event::new(posting.kind, posting.handle, *posting.md)
+        }
+    }
 }
 
 impl<S> Descriptor<S> {
@@ -84,21 +125,14 @@ impl<S> Descriptor<S> {
         details: &Details,
         numbers: Numbers,
         fail: NiFail,
-    ) -> Event {
-        Event {
-            initiator: details.initiator,
-            uid: details.uid,
-            jid: details.jid,
-            pt_index: details.pt_index,
-            match_bits: details.match_bits,
-            rlength: details.rlength,
-            mlength: details.mlength,
-            offset: details.offset,
-            hdr_data: details.hdr_data,
-            link: numbers.link.unwrap_or(numbers.sequence),
-            ni_fail: if fail == NiFail::Ok { NI_OK } else { NI_FAIL },
-            sequence: numbers.sequence,
-            ..Event::new(kind, self.handle, self.md)
+    ) -> Posting<'_> {
+        Posting {
+            kind,
+            handle: self.handle,
+            md: &self.md,
+            details: *details,
+            numbers,
+            fail,
         }
     }
 }
@@ -135,10 +169,10 @@ impl<S: Span> Interface<S> {
         let disabled = MdOptions::EVENT_START_DISABLE;
         if !descriptor.md.options.contains(disabled) {
             let numbers = queue.number(None);
-            let event = descriptor.event(pair.start(), &begun.details, numbers, NiFail::Ok);
             begun.start = Some(numbers.sequence);
             self.work.events += 1;
-            host.post(place, &event);
+            let event = descriptor.event(pair.start(), &begun.details, numbers, NiFail::Ok);
+            host.post(place, event);
         }
         begun
     }
@@ -162,14 +196,14 @@ impl<S: Span> Interface<S> {
             let disabled = MdOptions::EVENT_END_DISABLE;
             if let (Some(place), false) = (place, descriptor.md.options.contains(disabled)) {
                 let numbers = queue.number(begun.start);
-                let event = descriptor.event(pair.end(), &details, numbers, fail);
                 cause = Some(numbers.sequence);
                 self.work.events += 1;
-                host.post(place, &event);
+                let event = descriptor.event(pair.end(), &details, numbers, fail);
+                host.post(place, event);
             }
         }
         if descriptor.is_spent() {
-            self.unlink_spent(index, &details, cause, host);
+            self.unlink_spent(index, details, cause, host);
         }
     }
 
@@ -198,17 +232,19 @@ impl<S: Span> Interface<S> {
     ) {
         let descriptor = self.descriptors.at(index);
         if descriptor.is_some_and(|descriptor| descriptor.is_spent()) {
-            self.unlink_spent(index, details, cause, host);
+            self.unlink_spent(index, *details, cause, host);
         }
     }
 
     /// Section 3.10: a descriptor with PTL_UNLINK goes once it is inactive and nothing is
     /// pending; the event is the last of it.
+    ///
+    /// Takes the details by value: then they are in memory for this call alone.
     #[inline(never)]
     pub(crate) fn unlink_spent<H: Host<S>>(
         &mut self,
         index: DescriptorIndex,
-        details: &Details,
+        details: Details,
         cause: Option<u32>,
         host: &mut H,
     ) {
@@ -217,7 +253,7 @@ impl<S: Span> Interface<S> {
         let asks = asks.is_some_and(|descriptor| descriptor.md.options.contains(asked));
         if asks || self.config.dialect == Dialect::Specification {
             let unlinked = (NiFail::Ok, cause);
-            self.report(index, EventKind::Unlink, details, unlinked, host);
+            self.report(index, EventKind::Unlink, &details, unlinked, host);
         }
         self.remove_descriptor(index);
     }
@@ -235,9 +271,9 @@ impl<S: Span> Interface<S> {
         let descriptor = self.descriptors.at(index)?;
         let place = descriptor.queue?;
         let numbers = self.queues.at_mut(place)?.number(link);
-        let event = descriptor.event(kind, details, numbers, fail);
         self.work.events += 1;
-        host.post(place, &event);
+        let event = descriptor.event(kind, details, numbers, fail);
+        host.post(place, event);
         Some(numbers.sequence)
     }
 }

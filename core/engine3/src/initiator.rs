@@ -5,7 +5,7 @@ use crate::events::{Begun, Details, Pair};
 use crate::{Backlog, Body, Dialect, Host, Interface, Undeliverable};
 use alloc::vec::Vec;
 use lintel_memory::{Pieces, Span};
-use lintel_types::portals3::{Error, EventKind, NID_ANY, PID_ANY, Result};
+use lintel_types::portals3::{Error, EventKind, MdOptions, NID_ANY, PID_ANY, Result};
 use lintel_types::{DescriptorIndex, Handle, NiFail, OperationIndex, PortalIndex, ProcessId};
 use lintel_wire::MAX_LENGTH;
 use lintel_wire::portals3::{Request, Response, Verb};
@@ -53,12 +53,22 @@ pub(crate) struct InFlight {
     /// What an acknowledgement says, if one is due.
     ack: bool,
     details: Details,
-    /// The source is still being read.
-    sending: Option<Begun>,
-    /// The reply is being moved.
-    filling: Option<Begun>,
+    stage: Stage,
     /// Its memory is lent to the host until the response (rendezvous).
     referenced: bool,
+}
+
+/// How far an operation in flight has come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// It awaits its response, and no event of it has begun.
+    Awaiting,
+    /// The source is still being read; with the number of the SEND_START event, if there was
+    /// one.
+    Sending(Option<u32>),
+    /// So many bytes of the reply are being moved; with the number of the REPLY_START event,
+    /// if there was one.
+    Filling(u64, Option<u32>),
 }
 
 impl InFlight {
@@ -79,7 +89,51 @@ impl InFlight {
 
     /// A put that awaits its acknowledgement and nothing else.
     fn is_plain_put(&self) -> bool {
-        self.ack && self.sink.is_none() && self.sending.is_none() && self.filling.is_none()
+        self.ack && self.sink.is_none() && self.stage == Stage::Awaiting
+    }
+
+    /// Whether its reply is being moved.
+    fn is_filling(&self) -> bool {
+        matches!(self.stage, Stage::Filling(..))
+    }
+
+    /// The operation as it began at its source, if that is still being read. SEND events name
+    /// the process itself.
+    fn sending(&self, me: ProcessId) -> Option<Begun> {
+        let (Stage::Sending(start), Some((descriptor, _))) = (self.stage, self.source) else {
+            return None;
+        };
+        Some(Begun {
+            descriptor,
+            pair: Pair::Send,
+            details: Details {
+                initiator: me,
+                ..self.details
+            },
+            start,
+        })
+    }
+
+    /// The reply as it began at its sink, if it has.
+    fn filling(&self) -> Option<Begun> {
+        let (Stage::Filling(length, start), Some(sink)) = (self.stage, self.sink) else {
+            return None;
+        };
+        Some(Begun {
+            descriptor: sink.index,
+            pair: Pair::Reply,
+            details: self.reply(sink, length),
+            start,
+        })
+    }
+
+    /// What the events of a reply of `length` bytes say.
+    fn reply(&self, sink: Part, length: u64) -> Details {
+        Details {
+            mlength: length,
+            offset: sink.offset,
+            ..self.details
+        }
     }
 }
 
@@ -108,6 +162,16 @@ struct Sending {
     token: u32,
     /// Its memory is lent to the host until the response.
     referenced: bool,
+}
+
+impl Sending {
+    /// Its bytes are copied as it is sent.
+    const fn copied(token: u32) -> Sending {
+        Sending {
+            token,
+            referenced: false,
+        }
+    }
 }
 
 /// The generation that the first tokens of an interface carry.
@@ -140,15 +204,87 @@ impl<S: Span> Interface<S> {
             Backlog::Full => return Err(Error::NoSpace),
         };
         let long = stays || plan.length > self.config.eager;
+        match (transfer.verb, plan.source) {
+            (Verb::Put, Some(source)) if !long => self.put_at_once(transfer, plan, source, host),
+            // Copies of both, so that neither is in memory for a short put.
+            _ => self.start_in_steps(*transfer, plan, long, host),
+        }
+    }
+
+    /// Any operation, but most are short puts.
+    #[inline(never)]
+    fn start_in_steps<H: Host<S>>(
+        &mut self,
+        transfer: Transfer,
+        plan: Plan,
+        long: bool,
+        host: &mut H,
+    ) -> Result<()> {
         let referenced = long && transfer.verb != Verb::GetPut;
         let sending = Sending {
-            token: self.begin_operation(transfer, plan, referenced)?,
+            token: self.begin_operation(&transfer, plan, referenced)?,
             referenced,
         };
         match transfer.verb {
-            Verb::Put | Verb::GetPut => self.send_from_source(transfer, plan, sending, host),
-            Verb::Get => self.send_get(transfer, plan, sending, host),
+            Verb::Put | Verb::GetPut => self.send_from_source(&transfer, plan, sending, host),
+            Verb::Get => self.send_get(&transfer, plan, sending, host),
         }
+        Ok(())
+    }
+
+    /// A put whose bytes are copied as it is sent. It begins and ends at its descriptor at
+    /// once, with the events of [`begin`](Self::begin) and [`end`](Self::end), but one look at
+    /// each table.
+    #[inline(always)]
+    fn put_at_once<H: Host<S>>(
+        &mut self,
+        transfer: &Transfer,
+        plan: Plan,
+        source: Part,
+        host: &mut H,
+    ) -> Result<()> {
+        let token = match transfer.ack {
+            true => self.record_operation(transfer, plan, true, false)?,
+            false => 0,
+        };
+        let request = self.request(transfer, &plan, Sending::copied(token));
+        let mut details = self.details(transfer, plan);
+        let Some(descriptor) = self.descriptors.at_mut(source.index) else {
+            return Err(Error::MdInvalid);
+        };
+        descriptor.count();
+        let options = descriptor.md.options;
+        let place = descriptor.queue;
+        let mut queue = place.and_then(|place| Some((place, self.queues.at_mut(place)?)));
+        let mut cause = None;
+        if let Some((place, queue)) = &mut queue {
+            if !options.contains(MdOptions::EVENT_START_DISABLE) {
+                let numbers = queue.number(None);
+                cause = Some(numbers.sequence);
+                self.work.events += 1;
+                let event = descriptor.event(EventKind::SendStart, &details, numbers, NiFail::Ok);
+                host.post(*place, event);
+            }
+        }
+        self.status.sent.add(plan.length);
+        let pieces = descriptor.buffer.pieces(source.offset, plan.length);
+        let fail = failure(host.send(transfer.target, &request, Body { pieces }));
+        if fail != NiFail::Ok {
+            details.mlength = 0;
+        }
+        if let Some((place, queue)) = queue {
+            if !options.contains(MdOptions::EVENT_END_DISABLE) {
+                let numbers = queue.number(cause);
+                cause = Some(numbers.sequence);
+                self.work.events += 1;
+                let event = descriptor.event(EventKind::SendEnd, &details, numbers, fail);
+                host.post(place, event);
+            }
+        }
+        if descriptor.is_spent() {
+            self.unlink_spent(source.index, details, cause, host);
+        }
+        self.end_if_unsent(token, fail, host);
         Ok(())
     }
 
@@ -242,6 +378,7 @@ impl<S: Span> Interface<S> {
         }
     }
 
+    #[inline(always)]
     fn record_operation(
         &mut self,
         transfer: &Transfer,
@@ -261,8 +398,7 @@ impl<S: Span> Interface<S> {
                 initiator: transfer.target,
                 ..self.details(transfer, plan)
             },
-            sending: None,
-            filling: None,
+            stage: Stage::Awaiting,
             referenced,
         };
         let inserted = self.operations.insert(operation);
@@ -320,7 +456,7 @@ impl<S: Span> Interface<S> {
     fn note_sending(&mut self, token: u32, begun: Begun) {
         let index = self.operation(token);
         if let Some(operation) = index.and_then(|index| self.operations.at_mut(index)) {
-            operation.sending = Some(begun);
+            operation.stage = Stage::Sending(begun.start);
         }
     }
 
@@ -353,10 +489,26 @@ impl<S: Span> Interface<S> {
         transfer: &Transfer,
         plan: Plan,
         part: Part,
-        Sending { token, referenced }: Sending,
+        sending: Sending,
         host: &mut H,
     ) -> NiFail {
-        let request = Request {
+        let request = self.request(transfer, &plan, sending);
+        let pieces = match self.descriptors.at(part.index) {
+            Some(descriptor) => descriptor.buffer.pieces(part.offset, plan.length),
+            None => Pieces::none(),
+        };
+        self.status.sent.add(plan.length);
+        failure(host.send(transfer.target, &request, Body { pieces }))
+    }
+
+    #[inline(always)]
+    fn request(
+        &self,
+        transfer: &Transfer,
+        plan: &Plan,
+        Sending { token, referenced }: Sending,
+    ) -> Request {
+        Request {
             verb: transfer.verb,
             interface: self.config.number,
             ack: transfer.verb == Verb::Put && transfer.ack,
@@ -369,15 +521,6 @@ impl<S: Span> Interface<S> {
             match_bits: transfer.match_bits,
             remote_offset: transfer.remote_offset,
             hdr_data: transfer.hdr_data,
-        };
-        let pieces = match self.descriptors.at(part.index) {
-            Some(descriptor) => descriptor.buffer.pieces(part.offset, plan.length),
-            None => Pieces::none(),
-        };
-        self.status.sent.add(plan.length);
-        match host.send(transfer.target, &request, Body { pieces }) {
-            Ok(()) => NiFail::Ok,
-            Err(Undeliverable) => NiFail::Undeliverable,
         }
     }
 
@@ -428,7 +571,7 @@ impl<S: Span> Interface<S> {
     fn awaiting(&self, response: &Response) -> Option<OperationIndex> {
         let index = self.operation(response.token)?;
         let operation = self.operations.at(index)?;
-        let fits = response.reply == operation.sink.is_some() && operation.filling.is_none();
+        let fits = response.reply == operation.sink.is_some() && !operation.is_filling();
         fits.then_some(index)
     }
 
@@ -477,9 +620,9 @@ impl<S: Span> Interface<S> {
         let queue = place.and_then(|place| Some((place, self.queues.at_mut(place)?)));
         let cause = queue.map(|(place, queue)| {
             let numbers = queue.number(None);
-            let event = descriptor.event(EventKind::Ack, &details, numbers, NiFail::Ok);
             self.work.events += 1;
-            host.post(place, &event);
+            let event = descriptor.event(EventKind::Ack, &details, numbers, NiFail::Ok);
+            host.post(place, event);
             numbers.sequence
         });
         let is_spent = descriptor.is_spent();
@@ -488,7 +631,7 @@ impl<S: Span> Interface<S> {
             self.status.messages.remove();
         }
         if is_spent {
-            self.unlink_spent(source, &details, cause, host);
+            self.unlink_spent(source, details, cause, host);
         }
         true
     }
@@ -582,7 +725,7 @@ impl<S: Span> Interface<S> {
             NiFail::Dropped => NiFail::Ok,
             fail => fail,
         };
-        if let Some(begun) = operation.sending {
+        if let Some(begun) = operation.sending(self.config.process) {
             self.end(begun, fail, host);
         }
         if !operation.ack || response.silent || response.fail == NiFail::Dropped {
@@ -617,11 +760,7 @@ impl<S: Span> Interface<S> {
         let Some(sink) = operation.sink else {
             return false;
         };
-        let details = Details {
-            mlength: length,
-            offset: sink.offset,
-            ..operation.details
-        };
+        let details = operation.reply(sink, length);
         let active = self.descriptors.at(sink.index);
         if !active.is_some_and(|descriptor| descriptor.is_active()) {
             self.status.dropped.add(length);
@@ -630,7 +769,7 @@ impl<S: Span> Interface<S> {
         }
         let begun = self.begin(sink.index, Pair::Reply, details, host);
         if let Some(operation) = self.operations.at_mut(index) {
-            operation.filling = Some(begun);
+            operation.stage = Stage::Filling(length, begun.start);
         }
         true
     }
@@ -639,8 +778,8 @@ impl<S: Span> Interface<S> {
         let Some(operation) = self.remove_operation(index) else {
             return;
         };
-        if let (Some(sink), Some(begun)) = (operation.sink, operation.filling) {
-            self.release(sink.index);
+        if let Some(begun) = operation.filling() {
+            self.release(begun.descriptor);
             self.end(begun, fail, host);
         }
     }
@@ -648,10 +787,7 @@ impl<S: Span> Interface<S> {
     /// A reply that will not come: nothing if the target dropped the request (section 4.2),
     /// else REPLY events that say so.
     fn fail_reply<H: Host<S>>(&mut self, index: OperationIndex, fail: NiFail, host: &mut H) {
-        let begun = self
-            .operations
-            .at(index)
-            .is_some_and(|op| op.filling.is_some());
+        let begun = self.operations.at(index).is_some_and(InFlight::is_filling);
         if fail == NiFail::Dropped && !begun {
             return self.drop_reply(index, host);
         }
@@ -676,5 +812,14 @@ impl<S: Span> Interface<S> {
         if let Some(descriptor) = self.descriptors.at_mut(sink) {
             descriptor.pending -= 1;
         }
+    }
+}
+
+/// How a request that the host was given has begun.
+#[inline(always)]
+const fn failure(sent: core::result::Result<(), Undeliverable>) -> NiFail {
+    match sent {
+        Ok(()) => NiFail::Ok,
+        Err(Undeliverable) => NiFail::Undeliverable,
     }
 }

@@ -21,7 +21,7 @@
 //!
 //! ```
 //! use lintel_engine3::{Body, Config, DescriptorSpec, Dialect, EntrySpec, Host, Interface};
-//! use lintel_engine3::{Landing, Undeliverable};
+//! use lintel_engine3::{Landing, Posting, Undeliverable};
 //! use lintel_memory::{Buffer, Ghost};
 //! use lintel_types::portals3::{Event, EventKind, Limits, MdOptions, MemoryDescriptor};
 //! use lintel_types::portals3::{Position, Unlink};
@@ -33,8 +33,8 @@
 //! struct Kinds(Vec<EventKind>);
 //!
 //! impl Host<Ghost> for Kinds {
-//!     fn post(&mut self, _: QueueIndex, event: &Event) {
-//!         self.0.push(event.kind);
+//!     fn post(&mut self, _: QueueIndex, event: Posting<'_>) {
+//!         self.0.push(Event::from(event).kind);
 //!     }
 //!     fn is_empty(&mut self, _: QueueIndex) -> bool {
 //!         self.0.is_empty()
@@ -118,6 +118,7 @@ pub use access::AccessEntry;
 pub use delivery::Delivered;
 pub use descriptors::DescriptorSpec;
 pub use entries::EntrySpec;
+pub use events::Posting;
 pub use initiator::{PendingReply, Tokens, Transfer};
 pub use lintel_types::{Backlog, Undeliverable};
 pub use status::register;
@@ -127,7 +128,7 @@ pub use work::Work;
 use alloc::vec::Vec;
 use lintel_memory::{Pieces, Span};
 use lintel_tables::{OrderedMatchList, Slab};
-use lintel_types::portals3::{Error, Event, Limits, Result};
+use lintel_types::portals3::{Error, Limits, Result};
 use lintel_types::{
     DescriptorIndex, EntryIndex, Handle, InterfaceNumber, Kind, OperationIndex, ProcessId,
     QueueIndex,
@@ -138,7 +139,7 @@ use lintel_wire::portals3::Request;
 pub trait Host<S> {
     /// Posts an event into a queue. If the queue is full the event is lost; its number is not
     /// given again.
-    fn post(&mut self, queue: QueueIndex, event: &Event);
+    fn post(&mut self, queue: QueueIndex, event: Posting<'_>);
     /// Whether every event of a queue has been taken.
     fn is_empty(&mut self, queue: QueueIndex) -> bool;
     /// How much is queued for a process.

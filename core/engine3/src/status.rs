@@ -57,6 +57,14 @@ impl Gauge {
         self.removed += 1;
     }
 
+    /// One that comes and goes.
+    #[inline]
+    pub(crate) fn pass(&mut self) {
+        self.most = self.most.max(self.added - self.removed + 1);
+        self.added += 1;
+        self.removed += 1;
+    }
+
     fn read(&self, which: u32) -> u64 {
         match which {
             0 => self.added,

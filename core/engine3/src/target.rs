@@ -5,6 +5,7 @@ use crate::descriptors::Descriptor;
 use crate::events::{Begun, Details, Pair};
 use crate::{Host, Interface};
 use lintel_memory::{Pieces, Span};
+use lintel_tables::OrderedMatchList;
 use lintel_types::portals3::MdOptions;
 use lintel_types::{DescriptorIndex, EntryIndex, NiFail, ProcessId};
 use lintel_wire::portals3::{Request, Response, Verb};
@@ -95,7 +96,7 @@ const fn pair(verb: Verb) -> Pair {
 impl<S: Span> Descriptor<S> {
     /// Whether the descriptor takes a request (section 4.2): it is active, allows the
     /// operation, and has the space or cuts the request.
-    #[inline]
+    #[inline(always)]
     fn accepts(&self, request: &Request) -> bool {
         let options = self.md.options;
         let needed = match request.verb {
@@ -112,7 +113,7 @@ impl<S: Span> Descriptor<S> {
     }
 
     /// Bytes from the start of the descriptor's memory (section 3.10, PTL_MD_MANAGE_REMOTE).
-    #[inline]
+    #[inline(always)]
     fn offset(&self, request: &Request) -> u64 {
         if self.md.options.contains(MdOptions::MANAGE_REMOTE) {
             request.remote_offset
@@ -122,7 +123,7 @@ impl<S: Span> Descriptor<S> {
     }
 
     /// The offset and the length of what an accepted request moves.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn extent(&self, request: &Request) -> (u64, u64) {
         let offset = self.offset(request);
         let left = self.buffer.length().saturating_sub(offset);
@@ -188,10 +189,23 @@ impl<S: Span> Interface<S> {
         if !self.admits(from, uid, request) || !self.may_exchange(request) {
             return (None, 0);
         }
-        let accepts = |slot: u16| {
-            self.descriptor_for(EntryIndex(slot), from, request)
-                .is_some()
-        };
+        let first = list.first(request.match_bits);
+        let fitting = first.and_then(|slot| self.descriptor_for(slot.into(), from, request));
+        match fitting {
+            Some(descriptor) => (Some(descriptor), 1),
+            // Copies, so that neither is in memory for the first entry.
+            None => self.search(list, from, *request),
+        }
+    }
+
+    #[inline(never)]
+    fn search(
+        &self,
+        list: &OrderedMatchList,
+        from: ProcessId,
+        request: Request,
+    ) -> (Option<DescriptorIndex>, u32) {
+        let accepts = |slot: u16| self.descriptor_for(slot.into(), from, &request).is_some();
         let (found, walked) = list.find(request.match_bits, accepts);
         let entry = found.and_then(|slot| self.entries.at(EntryIndex(slot)));
         (entry.and_then(|entry| entry.descriptor), walked)
@@ -204,7 +218,7 @@ impl<S: Span> Interface<S> {
     }
 
     /// The descriptor of an entry, if both take the request; the match bits apart.
-    #[inline]
+    #[inline(always)]
     fn descriptor_for(
         &self,
         entry: EntryIndex,

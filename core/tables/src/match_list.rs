@@ -193,6 +193,14 @@ impl MatchList {
         }
     }
 
+    /// The entry that [`find`](Self::find) looks at first, if that one fits `bits` and none that
+    /// ignores bits may come before it.
+    #[inline(always)]
+    pub(crate) fn first(&self, bits: u64) -> Option<u16> {
+        let first = self.exact.first(bits).filter(|_| self.ignoring.is_empty());
+        first.filter(|slot| self.patterns[*slot as usize].bits == bits)
+    }
+
     /// The earliest entry whose pattern fits `bits` and that `accepts`; and how
     /// many entries were looked at.
     #[inline(always)]

@@ -108,6 +108,13 @@ impl OrderedMatchList {
         self.order.remove(&mut self.all, slot);
     }
 
+    /// The entry that [`find`](Self::find) looks at first, if that is known without a search: it
+    /// fits `bits`, and no pattern of the list ignores any. Mostly it is the one found.
+    #[inline(always)]
+    pub fn first(&self, bits: u64) -> Option<u16> {
+        self.list.first(bits)
+    }
+
     /// The first entry whose pattern fits `bits` and that `accepts`; and how many entries
     /// were looked at.
     #[inline]
@@ -224,6 +231,10 @@ mod tests {
                         let bits = random(&mut state) % 6;
                         let found = list.find(bits, accepts).0;
                         assert_eq!(found, walk.find(bits, accepts), "seed {seed} step {step}");
+                        if let Some(first) = list.first(bits) {
+                            assert_eq!(walk.find(bits, |_| true), Some(first));
+                            assert_eq!(list.find(bits, |_| true), (Some(first), 1));
+                        }
                     }
                 }
                 assert_eq!(list.len(), walk.0.len());

@@ -40,39 +40,43 @@ impl Taken3 {
         Event::from_words(self.words())
     }
 
-    /// As the queue holds it, with the mark of lost events taken out.
+    /// An event as the queue holds it, with the mark of lost events.
     #[inline(always)]
-    fn unmarked(mut self) -> Taken3 {
-        let last = &mut self.words[WORDS - 1];
-        self.dropped = *last & LOST != 0;
-        *last &= !LOST;
-        self
+    fn new(mut words: [u64; WORDS]) -> Taken3 {
+        let dropped = words[WORDS - 1] & LOST != 0;
+        words[WORDS - 1] &= !LOST;
+        Taken { words, dropped }
     }
 }
 
 impl QueueEnds {
-    /// Appends an event of Portals 3.3; false if the queue is full. `lost` if others before it
-    /// were lost. One thread at a time may do so.
+    /// Appends an event of Portals 3.3, or what becomes one; false if the queue is full. `lost` if
+    /// others before it were lost. One thread at a time may do so.
     #[inline(always)]
-    pub fn push3(&self, slots: &impl Slots, event: &Event, lost: bool) -> bool {
-        if self.free_slots() == 0 {
+    pub fn push3<E>(&self, slots: &impl Slots, event: E, lost: bool) -> bool
+    where
+        Event: From<E>,
+    {
+        let Some(tail) = self.room(slots) else {
             return false;
-        }
-        let mut words = event.to_words();
+        };
+        let slot = slots.slot(tail);
+        let mut words = Event::from(event).to_words();
         words[WORDS - 1] |= if lost { LOST } else { 0 };
-        self.push(slots, words);
+        self.publish(tail, slot, words);
         true
     }
 
     /// Takes the oldest event of Portals 3.3. Any number of threads may do so.
     #[inline(always)]
     pub fn pop3(&self, slots: &impl Slots) -> Option<Taken3> {
-        self.pop(slots).map(Taken3::unmarked)
+        self.take(slots).map(Taken3::new)
     }
 
     /// The oldest event of Portals 3.3, which stays.
     pub fn peek3(&self, slots: &impl Slots) -> Option<Taken3> {
-        self.peek(slots).map(Taken3::unmarked)
+        let taken: Taken3 = self.peek(slots)?;
+        Some(Taken3::new(taken.words))
     }
 }
 
@@ -87,8 +91,12 @@ impl SharedTables {
             .map_err(|_| Error::NoSpace)
     }
 
-    /// Appends an event; false if the queue is full. `lost` if others before it were lost.
-    pub fn post3(&self, queue: QueueIndex, event: &Event, lost: bool) -> bool {
+    /// Appends an event, or what becomes one; false if the queue is full. `lost` if others before
+    /// it were lost.
+    pub fn post3<E>(&self, queue: QueueIndex, event: E, lost: bool) -> bool
+    where
+        Event: From<E>,
+    {
         let Some((ends, range)) = self.open_queue(queue) else {
             return false;
         };
@@ -162,7 +170,7 @@ mod tests {
         assert_eq!(region.take_event3(queue).err(), Some(Error::EqInvalid));
         tables.begin_queue3(queue, 2).expect("there is room");
         let posted: Vec<bool> = (0..3)
-            .map(|number| tables.post3(index, &event(number), false))
+            .map(|number| tables.post3(index, event(number), false))
             .collect();
         assert_eq!(posted, [true, true, false]);
         assert!(!tables.is_empty3(index));
@@ -170,13 +178,13 @@ mod tests {
         assert_eq!(take(), Some((event(0), false)));
         assert_eq!(take(), Some((event(1), false)));
         assert_eq!(take(), None);
-        assert!(tables.post3(index, &event(3), true));
+        assert!(tables.post3(index, event(3), true));
         assert_eq!(shown(region.peek_event3(queue)), Some((event(3), true)));
         assert_eq!(take(), Some((event(3), true)));
         assert!(tables.is_empty3(index));
         tables.end_queue(queue);
         assert_eq!(region.peek_event3(queue).err(), Some(Error::EqInvalid));
-        assert!(!tables.post3(index, &event(4), false));
+        assert!(!tables.post3(index, event(4), false));
     }
 
     #[test]
@@ -191,7 +199,7 @@ mod tests {
             ends.range
                 .store(range, std::sync::atomic::Ordering::Relaxed);
             for number in 0..100 {
-                tables.post3(QueueIndex(0), &event(number), false);
+                tables.post3(QueueIndex(0), event(number), false);
             }
             while region.take_event3(queue).expect("it is open").is_some() {}
         }

@@ -132,7 +132,33 @@ impl QueueEnds {
         } else if used >= limit {
             self.drop_oldest(tail.wrapping_sub(limit));
         }
-        for (word, value) in slots.slot(tail).iter().zip(event) {
+        self.publish(tail, slots.slot(tail), event);
+    }
+
+    /// Where the next event goes, if one fits; what is reserved for flow control isn't touched.
+    /// [`publish`](Self::publish) follows.
+    #[inline(always)]
+    pub(crate) fn room(&self, slots: &impl Slots) -> Option<u64> {
+        let tail = self.tail.load(Ordering::Relaxed);
+        let used = tail.wrapping_sub(self.head.load(Ordering::Acquire));
+        if used >= u64::from(self.count.load(Ordering::Relaxed)) {
+            return None;
+        }
+        match used == 0 && tail % slots.count() >= WARM {
+            true => Some(self.rewind(tail, slots.count())),
+            false => Some(tail),
+        }
+    }
+
+    /// Writes an event into the slot behind the last one, and shows it to readers.
+    #[inline(always)]
+    pub(crate) fn publish<const WORDS: usize>(
+        &self,
+        tail: u64,
+        slot: &[AtomicU64],
+        event: [u64; WORDS],
+    ) {
+        for (word, value) in slot.iter().zip(event) {
             word.store(value, Ordering::Relaxed);
         }
         // Pairs with the Acquire load in pop ("event published").
@@ -170,6 +196,15 @@ impl QueueEnds {
     /// Takes the oldest event. Any number of threads may do so.
     #[inline(always)]
     pub fn pop<const WORDS: usize>(&self, slots: &impl Slots) -> Option<Taken<WORDS>> {
+        let words = self.take(slots)?;
+        let dropped = self.dropped.load(Ordering::Relaxed) != 0
+            && self.dropped.swap(0, Ordering::Acquire) != 0;
+        Some(Taken { words, dropped })
+    }
+
+    /// The words of the oldest event, which leaves.
+    #[inline(always)]
+    pub(crate) fn take<const WORDS: usize>(&self, slots: &impl Slots) -> Option<[u64; WORDS]> {
         loop {
             let (head, words) = self.first(slots)?;
             // Fails if another reader, or the writer of a full queue, took this event:
@@ -185,9 +220,7 @@ impl QueueEnds {
                 )
                 .is_ok()
             {
-                let dropped = self.dropped.load(Ordering::Relaxed) != 0
-                    && self.dropped.swap(0, Ordering::Acquire) != 0;
-                return Some(Taken { words, dropped });
+                return Some(words);
             }
         }
     }

@@ -15,7 +15,7 @@
 
 use lintel_engine3::{
     Backlog, Body, Config, Delivered, DescriptorSpec, Dialect, EntrySpec, Host, Interface, Landed,
-    Landing, PendingReply, Transfer, Undeliverable, register,
+    Landing, PendingReply, Posting, Transfer, Undeliverable, register,
 };
 use lintel_memory::{Buffer, Ghost, Pieces};
 use lintel_types::portals3::{
@@ -57,8 +57,8 @@ pub struct Recorder {
 }
 
 impl Host<Ghost> for Recorder {
-    fn post(&mut self, queue: QueueIndex, event: &Event) {
-        self.events.entry(queue).or_default().push(*event);
+    fn post(&mut self, queue: QueueIndex, event: Posting<'_>) {
+        self.events.entry(queue).or_default().push(event.into());
     }
 
     fn is_empty(&mut self, queue: QueueIndex) -> bool {

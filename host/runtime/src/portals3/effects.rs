@@ -8,10 +8,9 @@ use crate::send_copy::{CopiedMessage, SendError, lent, send_copy};
 use crate::staged_sends::StagedSends;
 use crate::transports::Transports;
 use lintel_claim::Lease;
-use lintel_engine3::{Backlog, Body, Host, Undeliverable};
+use lintel_engine3::{Backlog, Body, Host, Posting, Undeliverable};
 use lintel_memory::{Pieces, Span};
 use lintel_nal::Outgoing;
-use lintel_types::portals3::Event;
 use lintel_types::{ProcessId, QueueIndex};
 use lintel_wire::portals3::{Request, Verb};
 
@@ -27,7 +26,7 @@ pub struct Effects<'a, O: Owner3> {
 
 impl<O: Owner3> Host<O::Span> for Effects<'_, O> {
     #[inline(always)]
-    fn post(&mut self, queue: QueueIndex, event: &Event) {
+    fn post(&mut self, queue: QueueIndex, event: Posting<'_>) {
         self.queues.post(queue, event);
         self.transports.activity = true;
     }
@@ -57,7 +56,7 @@ impl<O: Owner3> Host<O::Span> for Effects<'_, O> {
             pieces => pieces.as_slice(),
         };
         let Some(pieces) = O::Mover::as_claims(pieces) else {
-            return self.send_copy(to, request, pieces);
+            return self.send_copy(to, *request, pieces);
         };
         let (is_get, words) = (request.verb == Verb::Get, request.to_words());
         let outgoing = match request.referenced {
@@ -68,7 +67,7 @@ impl<O: Owner3> Host<O::Span> for Effects<'_, O> {
             },
         };
         if self.transports.send(to, &words, outgoing).is_err() {
-            self.drop_request(request);
+            self.drop_request(*request);
         }
         Ok(())
     }
@@ -79,7 +78,7 @@ impl<O: Owner3> Effects<'_, O> {
     fn send_copy(
         &mut self,
         to: ProcessId,
-        request: &Request,
+        request: Request,
         pieces: &[O::Span],
     ) -> Result<(), Undeliverable> {
         let message = CopiedMessage {
@@ -102,7 +101,8 @@ impl<O: Owner3> Effects<'_, O> {
     /// interface (section 4.2): programs send until the other side has begun. What ends the
     /// operation comes by the loopback, since the engine is in the middle of a call.
     #[cold]
-    fn drop_request(&mut self, request: &Request) {
+    #[inline(never)]
+    fn drop_request(&mut self, request: Request) {
         let me = self.transports.me;
         if let Some(response) = request.refusal() {
             let nothing = Outgoing::Copied {

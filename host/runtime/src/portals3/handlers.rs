@@ -1,7 +1,8 @@
 //! Handlers of event queues (section 3.11.6), which run without the lock.
 
 use crate::protocol::Deferred;
-use lintel_types::portals3::Event;
+use lintel_types::Handle;
+use lintel_types::portals3::{Event, EventKind, MemoryDescriptor};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -17,8 +18,19 @@ pub struct HandlerCalls {
 }
 
 impl HandlerCalls {
-    pub(crate) fn push(&mut self, handler: &Handler, event: Event) {
+    /// Appends a call, and returns the place of its event. A caller that posts most events
+    /// elsewhere has the fields of one in registers, and fills the place with them.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn push(&mut self, handler: &Handler) -> &mut Event {
+        let event = Event::new(
+            EventKind::Unlink,
+            Handle::INVALID,
+            MemoryDescriptor::default(),
+        );
         self.waiting.push_back((handler.clone(), event));
+        let last = self.waiting.back_mut();
+        &mut last.expect("it was just appended").1
     }
 
     pub(crate) fn is_due(&self) -> bool {

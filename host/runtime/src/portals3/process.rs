@@ -42,16 +42,10 @@ pub struct Process3 {
 /// A process that was forked off has its parent's until it ends it ([`fini3`]); then it has
 /// one of its own. The parent's is left as it is: locks may be held by threads that the child
 /// hasn't.
+#[inline]
 pub fn process3() -> &'static Process3 {
-    let depth = DEPTH.load(Ordering::Relaxed);
-    PROCESSES[depth].get_or_init(|| Process3 {
-        library: Library::new(Portals3Process::default(), 0),
-        remote: Remote::default(),
-        generic: AtomicBool::new(false),
-        detour: AtomicBool::new(false),
-        handlers: RemoteHandlers::default(),
-        cache: Mutex::default(),
-    })
+    let process = &PROCESSES[DEPTH.load(Ordering::Relaxed)];
+    process.get_or_init(Process3::new)
 }
 
 /// PtlFini. The last one closes the interface; in a fork's child it gives up the parent's.
@@ -69,6 +63,18 @@ pub fn fini3() {
 }
 
 impl Process3 {
+    #[cold]
+    fn new() -> Process3 {
+        Process3 {
+            library: Library::new(Portals3Process::default(), 0),
+            remote: Remote::default(),
+            generic: AtomicBool::new(false),
+            detour: AtomicBool::new(false),
+            handlers: RemoteHandlers::default(),
+            cache: Mutex::default(),
+        }
+    }
+
     /// PtlInit. Counted.
     ///
     /// # Errors
@@ -226,16 +232,17 @@ impl Process3 {
         Ok(queue)
     }
 
-    /// PtlEQGet. Makes progress if there is no event.
+    /// PtlEQGet: gives `take` the next event, on each path where it was read, so that the
+    /// compiler need not gather its words for a return. Makes progress if there is no event.
     ///
     /// # Errors
     /// `EqInvalid`, `EqEmpty`
     #[inline]
-    pub fn queue_get(&self, queue: Handle) -> Result<Taken3> {
+    pub fn queue_get<R>(&self, queue: Handle, take: impl FnOnce(Taken3) -> R) -> Result<R> {
         if self.is_generic() {
-            return self.look(|region| region.take_event3(queue));
+            return self.look(|region| region.take_event3(queue)).map(take);
         }
-        self.library.queue_get3(queue)
+        self.library.queue_get3(queue, take)
     }
 
     /// PtlEQPeek: as [`queue_get`](Self::queue_get), but the event stays.
@@ -256,24 +263,27 @@ impl Process3 {
         found.map_err(|_| Error::Fail)?.ok_or(Error::EqEmpty)?
     }
 
-    /// PtlEQWait.
+    /// PtlEQWait: gives `take` the next event.
     ///
     /// # Errors
     /// `EqInvalid`
     #[inline]
-    pub fn queue_wait(&self, queue: Handle) -> Result<Taken3> {
-        let mut began = None;
+    pub fn queue_wait<R>(&self, queue: Handle, take: impl FnOnce(Taken3) -> R) -> Result<R> {
         if self.takes_detour() {
-            if self.is_generic() {
-                let (taken, _) = self.poll_remotely(&[queue], u32::MAX)?;
-                return Ok(taken);
-            }
-            began = Some(CallBegun::now());
+            return self.wait_by_detour(queue).map(take);
         }
-        let taken = self.library.queue_wait3(queue);
-        if let Some(began) = began {
-            self.library.record_call("PtlEQWait", began);
+        self.library.queue_wait3(queue, take)
+    }
+
+    #[cold]
+    fn wait_by_detour(&self, queue: Handle) -> Result<Taken3> {
+        if self.is_generic() {
+            let (taken, _) = self.poll_remotely(&[queue], u32::MAX)?;
+            return Ok(taken);
         }
+        let began = CallBegun::now();
+        let taken = self.library.queue_wait3(queue, |taken| taken);
+        self.library.record_call("PtlEQWait", began);
         taken
     }
 

@@ -84,14 +84,19 @@ impl Library<Portals3Process> {
         ended.map_err(|_| Error::NoInit)?.transpose()
     }
 
-    /// PtlEQGet. Makes progress if there is no event.
+    /// PtlEQGet: gives `take` the next event. Makes progress if there is none.
     ///
     /// # Errors
     /// `EqInvalid`, `EqEmpty`
     #[inline(always)]
-    pub fn queue_get3(&self, queue: Handle) -> Result<Taken3> {
-        let events = self.look(queue)?.ok_or(Error::EqEmpty)?;
-        events.pop3().ok_or(Error::EqEmpty)
+    pub fn queue_get3<R>(&self, queue: Handle, take: impl FnOnce(Taken3) -> R) -> Result<R> {
+        let Some(events) = self.look(queue)? else {
+            return Err(Error::EqEmpty);
+        };
+        match events.pop3() {
+            Some(taken) => Ok(take(taken)),
+            None => Err(Error::EqEmpty),
+        }
     }
 
     /// PtlEQPeek: as [`queue_get3`](Self::queue_get3), but the event stays.
@@ -112,16 +117,16 @@ impl Library<Portals3Process> {
         Ok(may_have_event.then_some(events))
     }
 
-    /// PtlEQWait.
+    /// PtlEQWait: gives `take` the next event.
     ///
     /// # Errors
     /// `EqInvalid`
     #[inline(always)]
-    pub fn queue_wait3(&self, queue: Handle) -> Result<Taken3> {
+    pub fn queue_wait3<R>(&self, queue: Handle, take: impl FnOnce(Taken3) -> R) -> Result<R> {
         self.check_alive().map_err(|_| Error::NoInit)?;
         match self.owner().events().queue(queue)?.pop3() {
-            Some(taken) => Ok(taken),
-            None => self.wait_for_event(queue),
+            Some(taken) => Ok(take(taken)),
+            None => self.wait_for_event(queue).map(take),
         }
     }
 

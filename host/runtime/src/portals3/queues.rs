@@ -26,8 +26,10 @@ pub trait EventQueues: Send {
     /// Closes all queues.
     fn end_all(&mut self);
 
-    /// Adds an event. A full queue loses it.
-    fn post(&mut self, queue: QueueIndex, event: &Event);
+    /// Adds an event, or what becomes one. A full queue loses it.
+    fn post<E>(&mut self, queue: QueueIndex, event: E)
+    where
+        Event: From<E>;
 
     /// Whether every event of a queue has been taken.
     fn is_empty(&self, queue: QueueIndex) -> bool;
@@ -154,12 +156,16 @@ impl EventQueues for Queues {
     }
 
     #[inline(always)]
-    fn post(&mut self, index: QueueIndex, event: &Event) {
+    fn post<E>(&mut self, index: QueueIndex, event: E)
+    where
+        Event: From<E>,
+    {
         let Some(Some(state)) = self.states.get_mut(index.position()) else {
             return;
         };
         if let Some(handler) = &state.handler {
-            return self.handlers.push(handler, *event);
+            *self.handlers.push(handler) = Event::from(event);
+            return;
         }
         let queue = self.events.at(index);
         state.lost = !queue.ends.push3(&queue.chunks, event, state.lost);
@@ -218,14 +224,14 @@ mod tests {
         let (mut queues, (queue, index)) = (Queues::new(events.clone()), queue(2));
         queues.begin(queue, 2, None).expect("there is memory");
         let room = LEAST_EVENTS as u32;
-        (0..=room).for_each(|number| queues.post(index, &event(number)));
+        (0..=room).for_each(|number| queues.post(index, event(number)));
         assert_eq!(queues.lengths(), [(2, room as usize, room as usize)]);
         let read = events.queue(queue).expect("it is open");
         let shown = |taken: Taken3| (taken.event().sequence, taken.dropped);
         let next = || read.pop3().map(shown);
         (0..room).for_each(|number| assert_eq!(next(), Some((number, false))));
         assert_eq!(next(), None);
-        queues.post(index, &event(room + 1));
+        queues.post(index, event(room + 1));
         assert_eq!(read.peek3().map(shown), Some((room + 1, true)));
         assert_eq!(next(), Some((room + 1, true)));
         assert!(queues.is_empty(index));
@@ -235,10 +241,10 @@ mod tests {
     fn a_queue_that_has_ended_is_found_no_more_and_loses_events() {
         let events = Arc::new(LocalQueues::default());
         let (mut queues, (queue, index)) = (Queues::new(events.clone()), queue(0));
-        queues.post(index, &event(0));
+        queues.post(index, event(0));
         queues.begin(queue, 1, None).expect("there is memory");
         queues.end(queue);
-        queues.post(index, &event(1));
+        queues.post(index, event(1));
         assert_eq!(events.queue(queue).err(), Some(Error::EqInvalid));
         queues.begin(queue, 1, None).expect("there is memory");
         assert!(queues.is_empty(index));

@@ -61,7 +61,10 @@ impl<O: Owner<Tables = SharedTables>> EventQueues for SharedQueues<O> {
         self.queues.clear();
     }
 
-    fn post(&mut self, index: QueueIndex, event: &Event) {
+    fn post<E>(&mut self, index: QueueIndex, event: E)
+    where
+        Event: From<E>,
+    {
         let tables = &self.client.tables()[NUMBER.position()];
         if let Some(Some(queue)) = self.queues.get_mut(index.position()) {
             let posted = tables.post3(index, event, queue.lost);

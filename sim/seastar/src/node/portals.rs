@@ -1,6 +1,8 @@
 //! The engine's part: what it says, gathered and priced.
 
-use lintel_engine3::{Body, Host, Interface, Landed, PendingReply, Transfer, Undeliverable};
+use lintel_engine3::{
+    Body, Host, Interface, Landed, PendingReply, Posting, Transfer, Undeliverable,
+};
 use lintel_memory::{Ghost, Pieces};
 use lintel_sim_kernel::Duration;
 use lintel_types::portals3::{Error, Event, EventKind};
@@ -95,8 +97,9 @@ impl Gathered {
 impl Host<Ghost> for Gathered {
     /// The engine says that a source may be used again once its bytes are copied. Here the
     /// TX engine reads them, so SEND_END, and what follows from it, waits until it has.
-    fn post(&mut self, _: QueueIndex, event: &Event) {
-        let queued = Queued::ForProgram(Notice::Portals(*event));
+    fn post(&mut self, _: QueueIndex, event: Posting<'_>) {
+        let event = Event::from(event);
+        let queued = Queued::ForProgram(Notice::Portals(event));
         match self.sends.last_mut() {
             Some(send) if event.kind == EventKind::SendEnd || !send.queued.is_empty() => {
                 send.queued.push(queued);
