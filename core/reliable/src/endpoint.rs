@@ -3,7 +3,7 @@
 use crate::config::{Config, Counts, LostPeer, PairId, Resources};
 use crate::context::{ContextIndex, Contexts, Paths};
 use crate::outbound::{Message, Outbound};
-use crate::packet::{Class, Header, Kind, WHOLE_BYTES};
+use crate::packet::{Class, GAP_BYTES, Header, Kind, WHOLE_BYTES};
 use crate::pair::{Pair, Pairs};
 use crate::receiving::Receiving;
 use crate::time::Time;
@@ -122,7 +122,7 @@ impl<B> Endpoint<B> {
 
     /// Bytes of the longest message that fits one datagram.
     pub fn max_whole(&self) -> u64 {
-        u64::from(self.config.max_datagram) - WHOLE_BYTES as u64
+        u64::from(self.config.max_datagram) - (WHOLE_BYTES + GAP_BYTES) as u64
     }
 
     /// The process at the other end of a pair.

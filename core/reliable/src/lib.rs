@@ -60,8 +60,8 @@ pub use lintel_session::Incarnation;
 pub use outbound::Message;
 pub use outgoing::{PayloadRange, Transmit};
 pub use packet::{
-    Class, FIRST_BYTES, FURTHER_BYTES, Fragment, Header, Key, Kind, MAX_HEADER_BYTES, Refusal,
-    TAG_BYTES, VERSION, WHOLE_BYTES,
+    Class, FIRST_BYTES, FURTHER_BYTES, Fragment, GAP_BYTES, Header, Key, Kind, MAX_HEADER_BYTES,
+    Refusal, TAG_BYTES, VERSION, WHOLE_BYTES,
 };
 pub use time::{Nanos, Time};
 

@@ -1,6 +1,6 @@
 //! [`Outbound`]: a message that is cut into parts.
 
-use crate::packet::{Class, FIRST_BYTES, FURTHER_BYTES, Fragment, WHOLE_BYTES};
+use crate::packet::{Class, FIRST_BYTES, FURTHER_BYTES, Fragment, GAP_BYTES, WHOLE_BYTES};
 use lintel_wire::Words;
 
 /// A message to be sent.
@@ -53,7 +53,7 @@ impl<B> Outbound<B> {
     /// would be left over for the last: it is the one that a receiver must copy.
     #[inline]
     fn next_length(&self, max_datagram: u32) -> u32 {
-        let room = |ahead: usize| u64::from(max_datagram) - ahead as u64;
+        let room = |ahead: usize| u64::from(max_datagram) - (ahead + GAP_BYTES) as u64;
         let rest = self.message.length - self.sent;
         let most = match self.sent {
             0 if rest <= room(WHOLE_BYTES) => rest,

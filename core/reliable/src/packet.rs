@@ -1,6 +1,6 @@
 //! The format of datagrams byte by byte, and its one parser.
 //!
-//! Little-endian; version 2.
+//! Little-endian; version 3.
 //!
 //! ```text
 //!  byte        0        1        2        3        4        5        6        7
@@ -10,26 +10,27 @@
 //!    24 | incarnation of the sender                                              |
 //!    32 | incarnation of the receiver as the sender knows it; 0: not at all      |
 //!    40 | sequence number                    | the next one that it expects      |
-//!    48 | bit i: the one i + 1 after that has arrived; of a reset: see there     |
-//!    56 | CRC-32C of the payload             | bytes of payload                  |
-//!    64 | parts (16): length of the message, offset of the payload               |
+//!    48 | CRC-32C of the payload             | bytes of payload                  |
+//!    56 | gap (8): bit i: the one i + 1 after that has arrived                   |
+//!       | reset (8): see there                                                   |
+//!       | parts (16): length of the message, offset of the payload               |
 //!       | first or whole (48): the six words of the message                      |
 //!       | authenticator (16)                                                     |
 //!       | payload                                                                |
 //! ```
 //!
 //! **Kinds**: 1 data, 2 acknowledgement, 3 probe (requests one), 4 close (the sender ends),
-//! 5 reset. Only data has a class, flags FIRST and LAST, a checksum, payload and what follows
-//! byte 64; in other kinds these are zero. **Classes**: 0 reliable and ordered, 1 reliable,
+//! 5 reset. Only data has a class, flags FIRST and LAST, a checksum, payload, parts and words; in
+//! other kinds what there is of them in the first 56 bytes is zero. **Classes**: 0 reliable and ordered, 1 reliable,
 //! 2 neither.
 //!
 //! **First contact**: a packet counts only if byte 32 names the present incarnation of its
 //! receiver. Data and probes that don't are answered by a reset, and nothing is kept of
 //! them. A reset has the incarnation of its sender in byte 24, the one that it answers in
-//! byte 32, and in byte 48 the latest one of its receiver's name that its sender has known
+//! byte 32, and in byte 56 the latest one of its receiver's name that its sender has known
 //! before, or 0. A process that has something to send to a stranger sends a probe with 0 in
 //! byte 32, and the data once the reset has arrived. A process that finds a later incarnation
-//! of its own name in byte 48 goes on in one behind that.
+//! of its own name in byte 56 goes on in one behind that.
 //!
 //! ```text
 //!   probe  incarnation 7, peer 0          ──▶
@@ -39,9 +40,11 @@
 //! ```
 //!
 //! **Flags**: 1 FIRST, the first part of a message; 2 LAST, the last part; 4 ACK_REQUESTED, to
-//! be acknowledged at once; 8 SUMMED, byte 56 has a CRC, otherwise it is zero; 16 VOID, the
+//! be acknowledged at once; 8 SUMMED, byte 48 has a CRC, otherwise it is zero; 16 VOID, the
 //! sender has recalled the message's bytes from here on: there is no payload, the message is
-//! never whole, and LAST ends it wherever it was. A datagram with FIRST and LAST is a whole
+//! never whole, and LAST ends it wherever it was; 32 GAP, a packet is missing before others that have
+//! arrived, which byte 56 names: at least one. Without GAP and in a reset there are no such bytes: so a message of 8 bytes
+//! takes 128, up to which processors copy fastest. A datagram with FIRST and LAST is a whole
 //! message and has no parts field. Bits that aren't named here are zero, and a datagram that
 //! has others is malformed.
 //!
@@ -68,27 +71,34 @@ use lintel_wire::{WORDS, Words};
 use siphasher::sip128::{Hasher128, SipHasher24};
 
 /// The version of the format that this module speaks.
-pub const VERSION: u8 = 2;
+pub const VERSION: u8 = 3;
 /// Bytes of an authenticator.
 pub const TAG_BYTES: usize = 16;
-/// Bytes ahead of the payload of a whole message.
+/// Bytes ahead of the payload of a whole message, unless there is a gap.
 pub const WHOLE_BYTES: usize = BASE_BYTES + WORDS_BYTES + TAG_BYTES;
-/// Bytes ahead of the payload of a message's first part.
+/// Bytes ahead of the payload of a message's first part, unless there is a gap.
 pub const FIRST_BYTES: usize = BASE_BYTES + PARTS_BYTES + WORDS_BYTES + TAG_BYTES;
-/// Bytes ahead of the payload of a further part.
+/// Bytes ahead of the payload of a further part, unless there is a gap.
 pub const FURTHER_BYTES: usize = BASE_BYTES + PARTS_BYTES + TAG_BYTES;
+/// Bytes that a header has more if there is a gap.
+pub const GAP_BYTES: usize = 8;
 /// Bytes of the longest header, authenticator included.
-pub const MAX_HEADER_BYTES: usize = FIRST_BYTES;
+pub const MAX_HEADER_BYTES: usize = FIRST_BYTES + GAP_BYTES;
 
-const BASE_BYTES: usize = 64;
+const BASE_BYTES: usize = 56;
+const RESET_BYTES: usize = 8;
 const PARTS_BYTES: usize = 16;
 const WORDS_BYTES: usize = WORDS * 8;
+
+/// The number of a reset among the kinds.
+const RESET: u8 = 5;
 
 const FIRST: u8 = 1;
 const LAST: u8 = 2;
 const ACK_REQUESTED: u8 = 4;
 const SUMMED: u8 = 8;
 const VOID: u8 = 16;
+const GAP: u8 = 32;
 
 /// How a message is delivered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -210,12 +220,14 @@ impl Header {
     /// Bytes of the header, authenticator included.
     #[inline]
     pub fn bytes(&self) -> usize {
-        match &self.kind {
+        let gap = if self.selective == 0 { 0 } else { GAP_BYTES };
+        gap + match &self.kind {
             Kind::Data(fragment) => match (&fragment.words, fragment.last) {
                 (Some(_), true) => WHOLE_BYTES,
                 (Some(_), false) => FIRST_BYTES,
                 (None, _) => FURTHER_BYTES,
             },
+            Kind::Reset { .. } => BASE_BYTES + RESET_BYTES + TAG_BYTES,
             _ => BASE_BYTES + TAG_BYTES,
         }
     }
@@ -234,14 +246,16 @@ impl Header {
     #[inline]
     pub fn claimed_bytes(beginning: &[u8]) -> Option<usize> {
         let base: &[u8; BASE_BYTES] = beginning.first_chunk()?;
-        let length = u32::from_le_bytes([base[60], base[61], base[62], base[63]]);
+        let length = u32::from_le_bytes([base[52], base[53], base[54], base[55]]);
         let ahead = match (base[1], base[3] & FIRST != 0, base[3] & LAST != 0) {
             (1, true, true) => WHOLE_BYTES,
             (1, true, false) => FIRST_BYTES,
             (1, false, _) => FURTHER_BYTES,
+            (RESET, _, _) => BASE_BYTES + RESET_BYTES + TAG_BYTES,
             _ => BASE_BYTES + TAG_BYTES,
         };
-        ahead.checked_add(length as usize)
+        let gap = if base[3] & GAP == 0 { 0 } else { GAP_BYTES };
+        (ahead + gap).checked_add(length as usize)
     }
 
     /// Writes the header and its authenticator; returns their length in bytes.
@@ -265,21 +279,17 @@ impl Header {
                 | flag(fragment.checksum.is_some(), SUMMED)
                 | flag(fragment.is_void, VOID)
         });
-        of_fragment | flag(self.ack_requested, ACK_REQUESTED)
+        of_fragment | flag(self.ack_requested, ACK_REQUESTED) | flag(self.selective != 0, GAP)
     }
 
     #[inline]
     fn write(&self, writer: &mut Writer<'_>) {
-        let mut selective = self.selective;
         let (kind, fragment) = match &self.kind {
             Kind::Data(fragment) => (1, Some(fragment)),
             Kind::Ack => (2, None),
             Kind::Probe => (3, None),
             Kind::Close => (4, None),
-            Kind::Reset { latest } => {
-                selective = *latest;
-                (5, None)
-            }
+            Kind::Reset { .. } => (RESET, None),
         };
         let class = fragment.map_or(0, |fragment| fragment.class as u8);
         writer.put([VERSION, kind, class, self.flags(fragment)]);
@@ -293,10 +303,15 @@ impl Header {
         writer.put(self.peer_incarnation.to_le_bytes());
         writer.put(self.sequence.to_le_bytes());
         writer.put(self.acknowledged.to_le_bytes());
-        writer.put(selective.to_le_bytes());
         let checksum = fragment.and_then(|fragment| fragment.checksum);
         writer.put(checksum.unwrap_or(0).to_le_bytes());
         writer.put(fragment.map_or(0, |f| f.length).to_le_bytes());
+        if self.selective != 0 {
+            writer.put(self.selective.to_le_bytes());
+        }
+        if let Kind::Reset { latest } = self.kind {
+            writer.put(latest.to_le_bytes());
+        }
         let Some(fragment) = fragment else { return };
         if !fragment.is_whole() {
             writer.put(fragment.total.to_le_bytes());
@@ -344,11 +359,14 @@ fn is_same(one: [u8; TAG_BYTES], other: [u8; TAG_BYTES]) -> bool {
 #[inline]
 fn read(reader: &mut Reader<'_>) -> Option<Header> {
     let [version, kind, class, flags] = reader.take()?;
-    if version != VERSION || flags & !(FIRST | LAST | ACK_REQUESTED | SUMMED | VOID) != 0 {
+    if version != VERSION || flags & !(FIRST | LAST | ACK_REQUESTED | SUMMED | VOID | GAP) != 0 {
         return None;
     }
     let mut header = read_base(reader, flags & ACK_REQUESTED != 0)?;
     let (checksum, length) = (reader.u32()?, reader.u32()?);
+    if flags & GAP != 0 {
+        header.selective = reader.u64().filter(|selective| *selective != 0)?;
+    }
     if kind == 1 {
         let fragment = read_fragment(reader, class, flags, length)?;
         let summed = flags & SUMMED != 0;
@@ -369,15 +387,16 @@ fn read(reader: &mut Reader<'_>) -> Option<Header> {
         2 => Kind::Ack,
         3 => Kind::Probe,
         4 => Kind::Close,
-        5 => Kind::Reset {
-            latest: core::mem::take(&mut header.selective),
+        RESET if header.selective != 0 => return None,
+        RESET => Kind::Reset {
+            latest: reader.u64()?,
         },
         _ => return None,
     };
     Some(header)
 }
 
-/// What every packet says in bytes 4 to 56.
+/// What every packet says in bytes 4 to 48.
 #[inline]
 fn read_base(reader: &mut Reader<'_>, ack_requested: bool) -> Option<Header> {
     let uid = reader.u32()?;
@@ -394,7 +413,7 @@ fn read_base(reader: &mut Reader<'_>, ack_requested: bool) -> Option<Header> {
         peer_incarnation: reader.u64()?,
         sequence: reader.u32()?,
         acknowledged: reader.u32()?,
-        selective: reader.u64()?,
+        selective: 0,
     })
 }
 
@@ -559,7 +578,7 @@ mod tests {
         header.ack_requested = true;
         let bytes = sealed(&header);
         assert_eq!(bytes.len(), 144);
-        assert_eq!(bytes[..8], [2, 1, 0, 1 | 4 | 8, 1, 2, 3, 4]);
+        assert_eq!(bytes[..8], [3, 1, 0, 1 | 4 | 8 | 32, 1, 2, 3, 4]);
         let counted = |from: u8| (0..8).map(|i| from + i).collect::<Vec<u8>>();
         assert_eq!(bytes[8..16], counted(0x11));
         assert_eq!(
@@ -569,8 +588,8 @@ mod tests {
         assert_eq!(bytes[24..32], counted(0x41));
         assert_eq!(bytes[32..40], counted(0x51));
         assert_eq!(bytes[40..48], counted(0x61));
-        assert_eq!(bytes[48..56], counted(0x71));
-        assert_eq!(bytes[56..64], [0xa1, 0xa2, 0xa3, 0xa4, 10, 0, 0, 0]);
+        assert_eq!(bytes[48..56], [0xa1, 0xa2, 0xa3, 0xa4, 10, 0, 0, 0]);
+        assert_eq!(bytes[56..64], counted(0x71));
         assert_eq!(
             bytes[64..80],
             [100, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
@@ -582,28 +601,53 @@ mod tests {
     }
 
     #[test]
+    fn without_a_gap_nothing_is_written_of_it() {
+        let gap = header(Kind::Data(fragment(true, false)));
+        let none = Header {
+            selective: 0,
+            ..gap
+        };
+        let (gap, none) = (covered(&gap), covered(&none));
+        assert_eq!((gap[3], none[3]), (1 | 32, 1));
+        assert_eq!(gap[4..56], none[4..56]);
+        assert_eq!(gap[64..], none[56..]);
+    }
+
+    #[test]
     fn lengths_are_those_of_the_format() {
-        assert_eq!((WHOLE_BYTES, FIRST_BYTES, FURTHER_BYTES), (128, 144, 96));
-        for (is_first, is_last, bytes) in [
-            (true, true, WHOLE_BYTES),
-            (true, false, FIRST_BYTES),
-            (false, false, FURTHER_BYTES),
-            (false, true, FURTHER_BYTES),
+        assert_eq!((WHOLE_BYTES, FIRST_BYTES, FURTHER_BYTES), (120, 136, 88));
+        for (is_first, is_last, selective, bytes) in [
+            (true, true, 0, WHOLE_BYTES),
+            (true, false, 0, FIRST_BYTES),
+            (false, false, 0, FURTHER_BYTES),
+            (false, true, 0, FURTHER_BYTES),
+            (true, true, 1, WHOLE_BYTES + GAP_BYTES),
+            (true, false, 1, MAX_HEADER_BYTES),
+            (false, true, 1, FURTHER_BYTES + GAP_BYTES),
         ] {
-            let header = header(Kind::Data(fragment(is_first, is_last)));
+            let mut header = header(Kind::Data(fragment(is_first, is_last)));
+            header.selective = selective;
             assert_eq!(header.bytes(), bytes);
             assert_eq!(header.datagram_bytes(), bytes + 10);
             let sealed = sealed(&header);
             assert_eq!(sealed.len(), bytes);
             assert_eq!(Header::claimed_bytes(&sealed), Some(bytes + 10));
-            assert_eq!(Header::claimed_bytes(&sealed[..64]), Some(bytes + 10));
-            assert_eq!(Header::claimed_bytes(&sealed[..63]), None);
+            assert_eq!(Header::claimed_bytes(&sealed[..56]), Some(bytes + 10));
+            assert_eq!(Header::claimed_bytes(&sealed[..55]), None);
             let is_whole = is_first && is_last;
             assert_eq!(fragment(is_first, is_last).is_whole(), is_whole);
         }
-        let ack = header(Kind::Ack);
-        assert_eq!((ack.bytes(), ack.datagram_bytes()), (80, 80));
-        assert_eq!(Header::claimed_bytes(&sealed(&ack)), Some(80));
+        for (kind, selective, bytes) in [
+            (Kind::Ack, 0, 72),
+            (Kind::Ack, 1, 80),
+            (Kind::Probe, 0, 72),
+            (Kind::Reset { latest: 0 }, 0, 80),
+        ] {
+            let mut header = header(kind);
+            header.selective = selective;
+            assert_eq!((header.bytes(), header.datagram_bytes()), (bytes, bytes));
+            assert_eq!(Header::claimed_bytes(&sealed(&header)), Some(bytes));
+        }
     }
 
     #[test]
@@ -636,12 +680,13 @@ mod tests {
             Kind::Reset { latest: 9 },
         ];
         for kind in kinds {
-            for ack_requested in [false, true] {
+            for (ack_requested, selective) in [(false, 0), (true, 0), (false, 5)] {
                 let mut header = header(kind);
                 header.ack_requested = ack_requested;
-                if let Kind::Reset { .. } = kind {
-                    header.selective = 0;
-                }
+                header.selective = match kind {
+                    Kind::Reset { .. } => 0,
+                    _ => selective,
+                };
                 let bytes = sealed(&header);
                 let read = Header::parse(&bytes, header.datagram_bytes(), &key());
                 assert_eq!(read, Ok((header, bytes.len())), "{kind:?}");
@@ -669,23 +714,44 @@ mod tests {
 
     #[test]
     fn what_the_format_doesnt_have_is_malformed_though_its_authenticator_is_right() {
-        let data = covered(&header(Kind::Data(fragment(true, true))));
-        let ack = covered(&header(Kind::Ack));
+        let without_gap = |kind| {
+            covered(&Header {
+                selective: 0,
+                ..header(kind)
+            })
+        };
+        let data = without_gap(Kind::Data(fragment(true, true)));
+        let ack = without_gap(Kind::Ack);
         assert!(parse(&data, 10).is_ok() && parse(&ack, 0).is_ok());
         let changed = |bytes: &[u8], at: usize, to: u8| {
             let mut bytes = bytes.to_vec();
             bytes[at] = to;
             bytes
         };
-        for (at, to) in [(0, 1), (0, 3), (1, 0), (1, 6), (2, 3), (3, 3 | 32), (56, 1)] {
+        for (at, to) in [(0, 2), (0, 4), (1, 0), (1, 6), (2, 3), (3, 3 | 64), (48, 1)] {
             let read = parse(&changed(&data, at, to), 10);
             assert_eq!(read, Err(Refusal::Malformed), "byte {at}: {to}");
         }
         // What only data has.
-        for (at, to) in [(2, 1), (3, 1), (3, 2), (3, 8), (3, 16), (56, 1), (60, 1)] {
-            let read = parse(&changed(&ack, at, to), usize::from(at == 60));
+        for (at, to) in [(2, 1), (3, 1), (3, 2), (3, 8), (3, 16), (48, 1), (52, 1)] {
+            let read = parse(&changed(&ack, at, to), usize::from(at == 52));
             assert_eq!(read, Err(Refusal::Malformed), "byte {at}: {to}");
         }
+    }
+
+    #[test]
+    fn a_gap_that_names_no_packet_is_malformed() {
+        let mut ack = covered(&header(Kind::Ack));
+        assert!(parse(&ack, 0).is_ok());
+        ack[56..64].fill(0);
+        assert_eq!(parse(&ack, 0), Err(Refusal::Malformed));
+        let mut reset = Header {
+            selective: 0,
+            ..header(Kind::Reset { latest: 9 })
+        };
+        assert!(parse(&covered(&reset), 0).is_ok());
+        reset.selective = 1;
+        assert_eq!(parse(&covered(&reset), 0), Err(Refusal::Malformed));
     }
 
     #[test]

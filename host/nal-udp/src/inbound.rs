@@ -5,7 +5,7 @@ use crate::buffers::{Buffer, Buffers};
 use lintel_claim::{Claim, Lease, Loan};
 use lintel_memory::parts;
 use lintel_nal::{Announced, Arrival, Origin, Overrun, Payload, Reassembly};
-use lintel_reliable::{Fragment, Header, Key, Kind, LostPeer, PairId};
+use lintel_reliable::{FURTHER_BYTES, Fragment, Header, Key, Kind, LostPeer, PairId};
 use lintel_types::ProcessId;
 use lintel_wire::Words;
 use rustc_hash::FxHashMap;
@@ -95,7 +95,8 @@ impl ExpectedPart {
         let Kind::Data(fragment) = header.kind else {
             return None;
         };
-        let is_it = header.source == self.source
+        let is_it = header.bytes() == FURTHER_BYTES
+            && header.source == self.source
             && fragment.words.is_none()
             && header.sequence == self.sequence;
         is_it.then_some(header)

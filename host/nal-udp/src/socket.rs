@@ -3,7 +3,7 @@
 use crate::config::OpenError;
 use crate::gro::GroPolicy;
 use lintel_claim::{Claim, receive_datagram, receive_gso_batch, send_datagram, take_report};
-use lintel_reliable::Key;
+use lintel_reliable::{FURTHER_BYTES, GAP_BYTES, Key};
 use lintel_types::ProcessId;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{MsgFlags, getsockopt, recv, setsockopt, sockopt};
@@ -19,7 +19,7 @@ pub(crate) const SOCKET_BUFFER: usize = 4 << 20;
 const IP_UDP_HEADER_BYTES: u32 = 28;
 /// UDP payload of the longest datagram worth sending: what one system call moves, with the
 /// header of a further part.
-const MAX_UDP_PAYLOAD: u32 = (60 << 10) + lintel_reliable::FURTHER_BYTES as u32;
+const MAX_UDP_PAYLOAD: u32 = (60 << 10) + (FURTHER_BYTES + GAP_BYTES) as u32;
 /// The MTU if the interface doesn't say one: Ethernet's.
 const DEFAULT_MTU: u32 = 1500;
 

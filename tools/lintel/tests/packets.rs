@@ -248,6 +248,11 @@ fn the_dissector_has_the_names_of_all_verbs_operations_datatypes_and_failures() 
 }
 
 fn datagram(kind: Kind, payload: &[u8]) -> Vec<u8> {
+    datagram_with_gap(kind, 0, payload)
+}
+
+/// A datagram of a process that has received the packets behind a missing one that the bits name.
+fn datagram_with_gap(kind: Kind, selective: u64, payload: &[u8]) -> Vec<u8> {
     let header = Header {
         kind,
         ack_requested: true,
@@ -259,7 +264,7 @@ fn datagram(kind: Kind, payload: &[u8]) -> Vec<u8> {
         peer_incarnation: 9,
         sequence: 21,
         acknowledged: 22,
-        selective: 0,
+        selective,
     };
     let mut bytes = [0; MAX_HEADER_BYTES];
     let length = header.seal(&Key::new(&[3; 32]), &mut bytes);
@@ -323,16 +328,24 @@ fn datagrams_on_the_wire_are_recognized_and_their_messages_shown() {
         datagram(Kind::Probe, b""),
         datagram(Kind::Close, b""),
         datagram(Kind::Reset { latest: 77 }, b""),
+        datagram_with_gap(Kind::Ack, 5, b""),
+        datagram_with_gap(part(words, true, 0, 8), 5, b"payload."),
         b"another program's words, as long as a header of ours: sixty-four bytes, and more"
             .to_vec(),
     ]);
-    let fields = ["_ws.col.Protocol", "_ws.col.Info", "lintel_udp.sequence"];
+    let fields = [
+        "_ws.col.Protocol",
+        "_ws.col.Info",
+        "lintel_udp.sequence",
+        "lintel_udp.selective",
+        "lintel_udp.latest",
+    ];
     let Some(rows) = dissected(&file, &fields) else {
         return;
     };
     let put = "PUT pt 5 bits 0xabcd0000 65536 B rendezvous [21]";
     let rows: Vec<String> = rows.iter().map(|row| row.join("|")).collect();
-    let ours = |info: &str, sequence: &str| format!("Lintel UDP|{info}|{sequence}");
+    let ours = |info: &str, sequence: &str| format!("Lintel UDP|{info}|{sequence}||");
     let expected = [
         ours(put, "21"),
         ours(&format!("{put}; {put}"), "21,21"),
@@ -341,10 +354,12 @@ fn datagrams_on_the_wire_are_recognized_and_their_messages_shown() {
         ours("acknowledgement [22]", "21"),
         ours("probe", "21"),
         ours("close", "21"),
-        ours("reset", "21"),
+        ours("reset", "21") + "0x000000000000004d",
+        "Lintel UDP|acknowledgement [22]|21|0x0000000000000005|".into(),
+        format!("Lintel UDP|{put}|21|0x0000000000000005|"),
     ];
-    assert_eq!(rows[..8], expected);
-    assert!(rows[8].starts_with("UDP|"), "{}", rows[8]);
+    assert_eq!(rows[..10], expected);
+    assert!(rows[10].starts_with("UDP|"), "{}", rows[10]);
 }
 
 /// `lintel perf put` for so many milliseconds, with a capture.

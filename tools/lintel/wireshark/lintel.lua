@@ -256,6 +256,7 @@ d.ack_requested = ProtoField.bool("lintel_udp.flags.ack_requested", "To be ackno
     8, nil, 0x4)
 d.summed = ProtoField.bool("lintel_udp.flags.summed", "Payload has a checksum", 8, nil, 0x8)
 d.void = ProtoField.bool("lintel_udp.flags.void", "Payload was recalled", 8, nil, 0x10)
+d.gap = ProtoField.bool("lintel_udp.flags.gap", "A packet is missing", 8, nil, 0x20)
 d.uid = ProtoField.uint32("lintel_udp.uid", "User of the sender")
 d.source_nid = ProtoField.ipv4("lintel_udp.src.nid", "Source node")
 d.destination_nid = ProtoField.ipv4("lintel_udp.dst.nid", "Destination node")
@@ -276,11 +277,11 @@ d.offset = ProtoField.uint64("lintel_udp.offset", "Offset of the payload")
 d.tag = ProtoField.bytes("lintel_udp.authenticator", "Authenticator")
 d.payload = ProtoField.bytes("lintel_udp.payload", "Payload")
 
-local UDP_VERSION = 2
-local BASE_BYTES, PARTS_BYTES, TAG_BYTES = 64, 16, 16
-local FIRST, LAST, ALL_FLAGS = 0x1, 0x2, 0x1f
+local UDP_VERSION = 3
+local BASE_BYTES, GAP_BYTES, RESET_BYTES, PARTS_BYTES, TAG_BYTES = 56, 8, 8, 16, 16
+local FIRST, LAST, GAP, ALL_FLAGS = 0x1, 0x2, 0x20, 0x3f
 
--- Where the datagram that begins at `at` has its parts, authenticator, payload and end; nothing
+-- Where the datagram that begins at `at` has its gap, latest incarnation, parts, authenticator, payload and end; nothing
 -- if it can't be one.
 local function layout(buffer, at)
     if buffer:len() < at + BASE_BYTES + TAG_BYTES or buffer(at, 1):uint() ~= UDP_VERSION then
@@ -291,9 +292,12 @@ local function layout(buffer, at)
     if not PACKET[kind] or not CLASS[class] or bit.band(flags, bit.bnot(ALL_FLAGS)) ~= 0 then
         return nil
     end
-    local length = buffer(at + 60, 4):le_uint()
+    local length = buffer(at + 52, 4):le_uint()
     local next = at + BASE_BYTES
     local found = {}
+    if bit.band(flags, GAP) ~= 0 then
+        found.gap, next = next, next + GAP_BYTES
+    end
     if kind == 1 then
         local is_first = bit.band(flags, FIRST) ~= 0
         if not (is_first and bit.band(flags, LAST) ~= 0) then
@@ -304,18 +308,20 @@ local function layout(buffer, at)
         end
     elseif length ~= 0 then
         return nil
+    elseif kind == 5 then
+        found.latest, next = next, next + RESET_BYTES
     end
     found.tag, found.payload, found.length = next, next + TAG_BYTES, length
     found.stop = found.payload + length
     return found
 end
 
-local function add_base(one, tree, kind)
+local function add_base(one, tree)
     tree:add(d.version, one(0, 1))
     tree:add(d.kind, one(1, 1))
     tree:add(d.class, one(2, 1))
     local flags = tree:add(d.flags, one(3, 1))
-    for _, flag in ipairs({ d.first, d.last, d.ack_requested, d.summed, d.void }) do
+    for _, flag in ipairs({ d.first, d.last, d.ack_requested, d.summed, d.void, d.gap }) do
         flags:add(flag, one(3, 1))
     end
     tree:add_le(d.uid, one(4, 4))
@@ -328,9 +334,8 @@ local function add_base(one, tree, kind)
     tree:add_le(d.peer_incarnation, one(32, 8))
     tree:add_le(d.sequence, one(40, 4))
     tree:add_le(d.acknowledged, one(44, 4))
-    tree:add_le(kind == 5 and d.latest or d.selective, one(48, 8))
-    tree:add_le(d.checksum, one(56, 4))
-    tree:add_le(d.length, one(60, 4))
+    tree:add_le(d.checksum, one(48, 4))
+    tree:add_le(d.length, one(52, 4))
     tree:append_text(string.format(", %s → %s", source, destination))
 end
 
@@ -340,7 +345,13 @@ local function add(buffer, at, found, root)
     local one = buffer(at, stop - at)
     local kind = one(1, 1):uint()
     local tree = root:add(datagram, one)
-    add_base(one, tree, kind)
+    add_base(one, tree)
+    if found.gap and buffer:len() >= found.gap + GAP_BYTES then
+        tree:add_le(d.selective, buffer(found.gap, GAP_BYTES))
+    end
+    if found.latest and buffer:len() >= found.latest + RESET_BYTES then
+        tree:add_le(d.latest, buffer(found.latest, RESET_BYTES))
+    end
     local info = PACKET[kind]
     if found.parts then
         tree:add_le(d.total, buffer(found.parts, 8))
