@@ -94,19 +94,22 @@ impl Call {
 
     /// Bytes that each rank contributes or receives, if the call can be among so many ranks; a
     /// [`Plan`] says what is wrong with it.
+    #[inline]
     pub(crate) fn sound_bytes(&self, ranks: u32) -> Option<u64> {
-        let root = match *self {
-            Call::Barrier | Call::Allreduce(_) => 0,
-            Call::Broadcast { root, .. }
-            | Call::Reduce { root, .. }
-            | Call::Gather { root, .. }
-            | Call::Scatter { root, .. } => root,
+        let (root, bytes) = match *self {
+            Call::Barrier => (0, 0),
+            Call::Allreduce(reduction) => (0, reduction.sound_bytes()?),
+            Call::Broadcast { root, bytes }
+            | Call::Gather { root, bytes }
+            | Call::Scatter { root, bytes } => (root, bytes),
+            Call::Reduce { root, reduction } => (root, reduction.sound_bytes()?),
         };
-        let bytes = self.bytes().ok().filter(|_| root < ranks)?;
-        bytes.checked_mul(ranks.into()).map(|_| bytes)
+        let is_sound = root < ranks && bytes.checked_mul(ranks.into()).is_some();
+        is_sound.then_some(bytes)
     }
 
     /// How many bytes `rank` of so many gives, and gets, if each has `bytes`.
+    #[inline]
     pub(crate) fn lengths(&self, bytes: u64, rank: u32, ranks: u32) -> (u64, u64) {
         let all = bytes * u64::from(ranks);
         match *self {
@@ -171,8 +174,19 @@ impl Reduction {
                 "{operation:?} isn't defined on {datatype:?}: PtlAtomic lists what is"
             )));
         }
-        let bytes = self.count.checked_mul(datatype.size() as u64);
+        let bytes = self.sound_bytes();
         bytes.ok_or_else(|| Error::InvalidArgument("the elements have more bytes than 2^64".into()))
+    }
+
+    /// Its bytes, unless the operation isn't defined or they are too many.
+    fn sound_bytes(&self) -> Option<u64> {
+        let Combine {
+            operation,
+            datatype,
+        } = self.combine;
+        let is_valid = valid(operation, datatype, AtomicCall::Atomic);
+        let bytes = self.count.checked_mul(datatype.size() as u64);
+        bytes.filter(|_| is_valid)
     }
 }
 

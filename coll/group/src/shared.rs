@@ -101,6 +101,9 @@ pub const MAX_SHARING_RANKS: usize = 64;
 const SLOTS: u64 = 32;
 /// Steps that are given before the first of them is taken.
 const WINDOW: u64 = SLOTS / 2;
+/// A rank fetches the line of its mark so many steps before it writes it: those that have read the
+/// line in the slot's step before still have copies.
+const FETCHED_AHEAD: u64 = 2;
 const LINE: u64 = 64;
 /// A slot has a line for each mark.
 const SLOT: u64 = 2 * LINE;
@@ -212,6 +215,13 @@ impl SharedOperations {
         buffers: &mut dyn Buffers,
         wait: &mut Wait,
     ) -> Result<()> {
+        if steps == 1 {
+            self.give(operation, 0, buffers, wait)?;
+            if operation.is_split {
+                self.combine_part(operation, 0, wait)?;
+            }
+            return self.take(operation, 0, buffers, wait);
+        }
         let mut from = 0;
         while from < steps {
             let window = from..steps.min(from + WINDOW);
@@ -344,12 +354,19 @@ impl SharedOperations {
         let own = self.memory.memories[self.rank];
         if operation.gives(self.rank) {
             let area = operation.area(own, step);
-            for (at, piece) in operation.given(step, self.rank) {
-                area.slice(at, u64::MAX).write(buffers.input(piece));
+            match operation.blocks() {
+                0 => {}
+                1 => _ = area.write(buffers.input(step.range())),
+                _ => {
+                    for (at, piece) in operation.given(step, self.rank) {
+                        area.slice(at, u64::MAX).write(buffers.input(piece));
+                    }
+                }
             }
             own.store_u64(place_of(step.number, Mark::Given), step.number + 1);
         }
         own.store_u64(0, step.number + 1);
+        own.prefetch_to_write(place_of(step.number + FETCHED_AHEAD, Mark::Given));
         Ok(())
     }
 
@@ -398,6 +415,8 @@ impl SharedOperations {
                 }
             }
             Call::Reduce { root, .. } if root as usize == self.rank && !operation.is_split => {
+                // Step by step, so that what is combined is still in the cache.
+                buffers.keep(step.range(), step.range());
                 let output = buffers.output(place(at, bytes));
                 let how = operation.combine();
                 for rank in self.others() {
@@ -486,8 +505,38 @@ impl SharedOperations {
     }
 }
 
+impl Step {
+    /// Where its bytes are among those of a rank.
+    #[inline]
+    fn range(&self) -> Range<usize> {
+        self.at as usize..(self.at + self.bytes) as usize
+    }
+}
+
 impl Operation {
+    #[inline]
     fn new((call, bytes): (Call, u64), ranks: u64, first: u64, can_pull: bool) -> Self {
+        if bytes <= IN_LINE && !matches!(call, Call::Scatter { .. }) {
+            // One step, for which nothing need be weighed.
+            return Operation {
+                call,
+                ranks,
+                bytes,
+                piece: IN_LINE,
+                first,
+                is_split: false,
+                is_pulled: false,
+            };
+        }
+        Operation::of_several_lines((call, bytes), ranks, first, can_pull)
+    }
+
+    fn of_several_lines(
+        (call, bytes): (Call, u64),
+        ranks: u64,
+        first: u64,
+        can_pull: bool,
+    ) -> Self {
         let least_pulled = match call {
             Call::Gather { .. } => MIN_PULLED,
             Call::Scatter { .. } if ranks == 2 => MIN_PULLED,
@@ -525,14 +574,17 @@ impl Operation {
         }
     }
 
+    #[inline]
     fn steps(&self) -> u64 {
         match self.call {
             Call::Barrier => 1,
+            _ if self.bytes <= self.piece => self.bytes.min(1),
             _ => self.bytes.div_ceil(self.piece),
         }
     }
 
     /// A step by its place among the operation's.
+    #[inline]
     fn step(&self, number: u64) -> Step {
         let at = number * self.piece;
         Step {
@@ -543,6 +595,7 @@ impl Operation {
     }
 
     /// Whether a rank gives bytes, or its presence.
+    #[inline]
     fn gives(&self, rank: usize) -> bool {
         match self.call {
             Call::Broadcast { root, .. } | Call::Scatter { root, .. } => root as usize == rank,
@@ -553,6 +606,7 @@ impl Operation {
     }
 
     /// Whether a rank gets bytes of another one.
+    #[inline]
     fn gets(&self, rank: usize, of: usize) -> bool {
         match self.call {
             Call::Gather { root, .. } | Call::Reduce { root, .. } => root as usize == rank,
@@ -562,6 +616,7 @@ impl Operation {
     }
 
     /// What a rank gives has so many times the bytes that each gets or gives.
+    #[inline]
     fn blocks(&self) -> u64 {
         match self.call {
             Call::Barrier => 0,
@@ -583,13 +638,14 @@ impl Operation {
     }
 
     /// What the root gives to itself: where it is in its input, and where it goes in its result.
+    #[inline]
     fn own_piece(&self, rank: usize) -> Option<(Range<usize>, Range<usize>)> {
         let block = |block: usize| {
             let begin = block * self.bytes as usize;
             begin..begin + self.bytes as usize
         };
         match self.call {
-            Call::Reduce { root, .. } if root as usize == rank && !self.is_split => {
+            Call::Reduce { root, .. } if root as usize == rank && self.is_pulled => {
                 Some((block(0), block(0)))
             }
             Call::Gather { root, .. } if root as usize == rank => Some((block(0), block(rank))),
@@ -600,11 +656,13 @@ impl Operation {
 
     /// Whether it is copied after all else: in place, it may overwrite what others get. Else before
     /// all else: in place, it may be overwritten by what others give.
+    #[inline]
     fn keeps_last(&self) -> bool {
         matches!(self.call, Call::Scatter { .. })
     }
 
     /// How a reduction combines.
+    #[inline]
     fn combine(&self) -> Combine {
         self.call.combine().expect("only reductions combine")
     }
