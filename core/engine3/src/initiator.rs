@@ -5,7 +5,7 @@ use crate::events::{Begun, Details, Pair};
 use crate::{Backlog, Body, Dialect, Host, Interface, Undeliverable};
 use alloc::vec::Vec;
 use lintel_memory::{Pieces, Span};
-use lintel_types::portals3::{Error, EventKind, MdOptions, NID_ANY, PID_ANY, Result};
+use lintel_types::portals3::{Error, EventKind, NID_ANY, PID_ANY, Result};
 use lintel_types::{DescriptorIndex, Handle, NiFail, OperationIndex, PortalIndex, ProcessId};
 use lintel_wire::MAX_LENGTH;
 use lintel_wire::portals3::{Request, Response, Verb};
@@ -139,10 +139,10 @@ impl InFlight {
 
 /// A part of a descriptor's memory.
 #[derive(Clone, Copy)]
-struct Part {
-    index: DescriptorIndex,
-    offset: u64,
-    length: u64,
+pub(crate) struct Part {
+    pub(crate) index: DescriptorIndex,
+    pub(crate) offset: u64,
+    pub(crate) length: u64,
 }
 
 /// The result of a check: the parts of descriptors that an operation touches.
@@ -150,14 +150,30 @@ struct Part {
 struct Plan {
     source: Option<Part>,
     sink: Option<Part>,
-    length: u64,
+    place: Place,
+}
+
+impl Plan {
+    /// What the request names: of an exchange the bytes that it sends.
+    fn named(&self) -> Option<Part> {
+        self.source.or(self.sink)
+    }
+
+    fn length(&self) -> u64 {
+        self.named().map_or(0, |part| part.length)
+    }
+}
+
+/// What a request addresses at its target.
+#[derive(Clone, Copy)]
+pub(crate) struct Place {
     portal: PortalIndex,
     access: u16,
 }
 
 /// A request on its way out.
 #[derive(Clone, Copy)]
-struct Sending {
+pub(crate) struct Sending {
     /// Names its operation; 0 if no response is awaited.
     token: u32,
     /// Its memory is lent to the host until the response.
@@ -166,7 +182,7 @@ struct Sending {
 
 impl Sending {
     /// Its bytes are copied as it is sent.
-    const fn copied(token: u32) -> Sending {
+    pub(crate) const fn copied(token: u32) -> Sending {
         Sending {
             token,
             referenced: false,
@@ -197,94 +213,35 @@ impl<S: Span> Interface<S> {
     /// the host's backlog to the target is full.
     #[inline(always)]
     pub fn start<H: Host<S>>(&mut self, transfer: &Transfer, host: &mut H) -> Result<()> {
+        match transfer.verb {
+            Verb::Put => self.start_put(transfer, host),
+            Verb::Get | Verb::GetPut => self.start_in_steps(transfer, host),
+        }
+    }
+
+    /// As [`start`](Self::start); a put begins and ends at its source one after the other.
+    #[inline(never)]
+    pub(crate) fn start_in_steps<H: Host<S>>(
+        &mut self,
+        transfer: &Transfer,
+        host: &mut H,
+    ) -> Result<()> {
         let plan = self.check(transfer)?;
         let stays = match host.backlog(transfer.target) {
             Backlog::Low => false,
-            Backlog::High => plan.length > 0,
+            Backlog::High => plan.length() > 0,
             Backlog::Full => return Err(Error::NoSpace),
         };
-        let long = stays || plan.length > self.config.eager;
-        match (transfer.verb, plan.source) {
-            (Verb::Put, Some(source)) if !long => self.put_at_once(transfer, plan, source, host),
-            // Copies of both, so that neither is in memory for a short put.
-            _ => self.start_in_steps(*transfer, plan, long, host),
-        }
-    }
-
-    /// Any operation, but most are short puts.
-    #[inline(never)]
-    fn start_in_steps<H: Host<S>>(
-        &mut self,
-        transfer: Transfer,
-        plan: Plan,
-        long: bool,
-        host: &mut H,
-    ) -> Result<()> {
+        let long = stays || plan.length() > self.config.eager;
         let referenced = long && transfer.verb != Verb::GetPut;
         let sending = Sending {
-            token: self.begin_operation(&transfer, plan, referenced)?,
+            token: self.begin_operation(transfer, plan, referenced)?,
             referenced,
         };
         match transfer.verb {
-            Verb::Put | Verb::GetPut => self.send_from_source(&transfer, plan, sending, host),
-            Verb::Get => self.send_get(&transfer, plan, sending, host),
+            Verb::Put | Verb::GetPut => self.send_from_source(transfer, plan, sending, host),
+            Verb::Get => self.send_get(transfer, plan, sending, host),
         }
-        Ok(())
-    }
-
-    /// A put whose bytes are copied as it is sent. It begins and ends at its descriptor at
-    /// once, with the events of [`begin`](Self::begin) and [`end`](Self::end), but one look at
-    /// each table.
-    #[inline(always)]
-    fn put_at_once<H: Host<S>>(
-        &mut self,
-        transfer: &Transfer,
-        plan: Plan,
-        source: Part,
-        host: &mut H,
-    ) -> Result<()> {
-        let token = match transfer.ack {
-            true => self.record_operation(transfer, plan, true, false)?,
-            false => 0,
-        };
-        let request = self.request(transfer, &plan, Sending::copied(token));
-        let mut details = self.details(transfer, plan);
-        let Some(descriptor) = self.descriptors.at_mut(source.index) else {
-            return Err(Error::MdInvalid);
-        };
-        descriptor.count();
-        let options = descriptor.md.options;
-        let place = descriptor.queue;
-        let mut queue = place.and_then(|place| Some((place, self.queues.at_mut(place)?)));
-        let mut cause = None;
-        if let Some((place, queue)) = &mut queue {
-            if !options.contains(MdOptions::EVENT_START_DISABLE) {
-                let numbers = queue.number(None);
-                cause = Some(numbers.sequence);
-                self.work.events += 1;
-                let event = descriptor.event(EventKind::SendStart, &details, numbers, NiFail::Ok);
-                host.post(*place, event);
-            }
-        }
-        self.status.sent.add(plan.length);
-        let pieces = descriptor.buffer.pieces(source.offset, plan.length);
-        let fail = failure(host.send(transfer.target, &request, Body { pieces }));
-        if fail != NiFail::Ok {
-            details.mlength = 0;
-        }
-        if let Some((place, queue)) = queue {
-            if !options.contains(MdOptions::EVENT_END_DISABLE) {
-                let numbers = queue.number(cause);
-                cause = Some(numbers.sequence);
-                self.work.events += 1;
-                let event = descriptor.event(EventKind::SendEnd, &details, numbers, fail);
-                host.post(place, event);
-            }
-        }
-        if descriptor.is_spent() {
-            self.unlink_spent(source.index, details, cause, host);
-        }
-        self.end_if_unsent(token, fail, host);
         Ok(())
     }
 
@@ -315,33 +272,31 @@ impl<S: Span> Interface<S> {
         operations.map(|(_, operation)| operation.details.initiator)
     }
 
-    #[inline(always)]
     fn check(&self, transfer: &Transfer) -> Result<Plan> {
-        let Transfer { verb, target, .. } = *transfer;
-        if target.nid == NID_ANY || target.pid == PID_ANY {
-            return Err(Error::ProcessInvalid);
-        }
+        let verb = transfer.verb;
         let mut plan = Plan {
             source: None,
             sink: None,
-            length: 0,
-            portal: PortalIndex::try_from(transfer.portal).map_err(|_| Error::PtIndexInvalid)?,
-            access: u16::try_from(transfer.access).map_err(|_| Error::AcIndexInvalid)?,
+            place: check_place(transfer)?,
         };
         if verb != Verb::Put {
-            let sink = self.part(transfer.sink, transfer.sink_offset, transfer.length)?;
-            (plan.sink, plan.length) = (Some(sink), sink.length);
+            plan.sink = Some(self.part(transfer.sink, transfer.sink_offset, transfer.length)?);
         }
         if verb != Verb::Get {
-            let source = self.part(transfer.source, transfer.source_offset, transfer.length)?;
-            (plan.source, plan.length) = (Some(source), source.length);
+            plan.source = Some(self.source(transfer)?);
         }
-        let exchanged = plan.length.max(plan.sink.map_or(0, |sink| sink.length));
+        let exchanged = plan.length().max(plan.sink.map_or(0, |sink| sink.length));
         let limit = self.config.limits.max_getput_md as u64;
-        if verb == Verb::GetPut && exchanged > limit || plan.length > MAX_LENGTH {
+        if verb == Verb::GetPut && exchanged > limit || plan.length() > MAX_LENGTH {
             return Err(Error::MdIllegal);
         }
         Ok(plan)
+    }
+
+    /// What a put or an exchange sends.
+    #[inline(always)]
+    pub(crate) fn source(&self, transfer: &Transfer) -> Result<Part> {
+        self.part(transfer.source, transfer.source_offset, transfer.length)
     }
 
     /// Offset and length lie within an active descriptor (sections 3.13.3, 3.13.5).
@@ -362,9 +317,7 @@ impl<S: Span> Interface<S> {
         })
     }
 
-    /// Records an operation if it awaits a response. Its token is never 0, which stands for
-    /// none.
-    #[inline(always)]
+    /// Records an operation if it awaits a response.
     fn begin_operation(
         &mut self,
         transfer: &Transfer,
@@ -372,51 +325,54 @@ impl<S: Span> Interface<S> {
         referenced: bool,
     ) -> Result<u32> {
         let ack = transfer.verb == Verb::Put && transfer.ack;
-        match plan.sink.is_some() || ack || referenced {
-            true => self.record_operation(transfer, plan, ack, referenced),
-            false => Ok(0),
-        }
-    }
-
-    #[inline(always)]
-    fn record_operation(
-        &mut self,
-        transfer: &Transfer,
-        plan: Plan,
-        ack: bool,
-        referenced: bool,
-    ) -> Result<u32> {
-        let source = plan.source.and_then(|source| {
-            let generation = self.descriptors.generation(source.index)?;
-            Some((source.index, generation))
-        });
-        let operation = InFlight {
-            source,
-            sink: plan.sink,
-            ack,
-            details: Details {
-                initiator: transfer.target,
-                ..self.details(transfer, plan)
-            },
-            stage: Stage::Awaiting,
-            referenced,
+        let Some(named) = plan.named() else {
+            return Ok(0);
         };
-        let inserted = self.operations.insert(operation);
-        let (index, generation) = inserted.map_err(|_| Error::NoSpace)?;
+        if plan.sink.is_none() && !ack && !referenced {
+            return Ok(0);
+        }
+        let token = self.record_operation(transfer, named, (plan.source, plan.sink), referenced)?;
         self.loans += usize::from(referenced);
-        self.status.messages.add();
         if let Some(sink) = plan
             .sink
             .and_then(|sink| self.descriptors.at_mut(sink.index))
         {
             sink.pending += 1;
         }
+        Ok(token)
+    }
+
+    /// Records an operation that awaits a response. Its token is never 0, which stands for
+    /// none.
+    #[inline(always)]
+    pub(crate) fn record_operation(
+        &mut self,
+        transfer: &Transfer,
+        named: Part,
+        (source, sink): (Option<Part>, Option<Part>),
+        referenced: bool,
+    ) -> Result<u32> {
+        let operation = InFlight {
+            // The handle is live, so its generation is the descriptor's.
+            source: source.map(|source| (source.index, transfer.source.generation())),
+            sink,
+            ack: transfer.verb == Verb::Put && transfer.ack,
+            details: Details {
+                initiator: transfer.target,
+                ..self.details(transfer, named)
+            },
+            stage: Stage::Awaiting,
+            referenced,
+        };
+        let inserted = self.operations.insert(operation);
+        let (index, generation) = inserted.map_err(|_| Error::NoSpace)?;
+        self.status.messages.add();
         Ok(u32::from(index.0) | (u32::from(generation) + 1) << 16)
     }
 
-    /// What the SEND events of an operation say.
+    /// What the SEND events of an operation say that names these bytes.
     #[inline(always)]
-    fn details(&self, transfer: &Transfer, plan: Plan) -> Details {
+    pub(crate) fn details(&self, transfer: &Transfer, named: Part) -> Details {
         Details {
             initiator: self.config.process,
             uid: self.config.uid,
@@ -424,14 +380,13 @@ impl<S: Span> Interface<S> {
             pt_index: transfer.portal,
             match_bits: transfer.match_bits,
             hdr_data: transfer.hdr_data,
-            rlength: plan.length,
-            mlength: plan.length,
-            offset: plan.source.or(plan.sink).map_or(0, |part| part.offset),
+            rlength: named.length,
+            mlength: named.length,
+            offset: named.offset,
         }
     }
 
     /// A put or an exchange: SEND events at the source, the second once it may be reused.
-    #[inline(always)]
     fn send_from_source<H: Host<S>>(
         &mut self,
         transfer: &Transfer,
@@ -440,9 +395,9 @@ impl<S: Span> Interface<S> {
         host: &mut H,
     ) {
         let Some(source) = plan.source else { return };
-        let details = self.details(transfer, plan);
+        let details = self.details(transfer, source);
         let begun = self.begin(source.index, Pair::Send, details, host);
-        let fail = self.send(transfer, plan, source, sending, host);
+        let fail = self.send(transfer, plan.place, source, sending, host);
         if sending.referenced && fail == NiFail::Ok {
             self.note_sending(sending.token, begun);
         } else {
@@ -470,12 +425,12 @@ impl<S: Span> Interface<S> {
         host: &mut H,
     ) {
         let Some(sink) = plan.sink else { return };
-        let details = self.details(transfer, plan);
+        let details = self.details(transfer, sink);
         let fail = match self.config.dialect {
-            Dialect::Specification => self.send(transfer, plan, sink, sending, host),
+            Dialect::Specification => self.send(transfer, plan.place, sink, sending, host),
             Dialect::Cray => {
                 let begun = self.begin(sink.index, Pair::Send, details, host);
-                let fail = self.send(transfer, plan, sink, sending, host);
+                let fail = self.send(transfer, plan.place, sink, sending, host);
                 self.end(begun, fail, host);
                 fail
             }
@@ -487,25 +442,26 @@ impl<S: Span> Interface<S> {
     fn send<H: Host<S>>(
         &mut self,
         transfer: &Transfer,
-        plan: Plan,
+        place: Place,
         part: Part,
         sending: Sending,
         host: &mut H,
     ) -> NiFail {
-        let request = self.request(transfer, &plan, sending);
+        let request = self.request(transfer, place, part.length, sending);
         let pieces = match self.descriptors.at(part.index) {
-            Some(descriptor) => descriptor.buffer.pieces(part.offset, plan.length),
+            Some(descriptor) => descriptor.buffer.pieces(part.offset, part.length),
             None => Pieces::none(),
         };
-        self.status.sent.add(plan.length);
+        self.status.sent.add(part.length);
         failure(host.send(transfer.target, &request, Body { pieces }))
     }
 
     #[inline(always)]
-    fn request(
+    pub(crate) fn request(
         &self,
         transfer: &Transfer,
-        plan: &Plan,
+        place: Place,
+        length: u64,
         Sending { token, referenced }: Sending,
     ) -> Request {
         Request {
@@ -513,11 +469,11 @@ impl<S: Span> Interface<S> {
             interface: self.config.number,
             ack: transfer.verb == Verb::Put && transfer.ack,
             referenced,
-            portal: plan.portal,
-            access: plan.access,
+            portal: place.portal,
+            access: place.access,
             token,
             jid: self.config.jid,
-            length: plan.length,
+            length,
             match_bits: transfer.match_bits,
             remote_offset: transfer.remote_offset,
             hdr_data: transfer.hdr_data,
@@ -687,7 +643,7 @@ impl<S: Span> Interface<S> {
     /// If the request of an operation was never sent, its reply will not come, and no
     /// acknowledgement is due.
     #[inline(always)]
-    fn end_if_unsent<H: Host<S>>(&mut self, token: u32, fail: NiFail, host: &mut H) {
+    pub(crate) fn end_if_unsent<H: Host<S>>(&mut self, token: u32, fail: NiFail, host: &mut H) {
         if fail != NiFail::Ok {
             self.end_unsent(token, fail, host);
         }
@@ -817,9 +773,22 @@ impl<S: Span> Interface<S> {
 
 /// How a request that the host was given has begun.
 #[inline(always)]
-const fn failure(sent: core::result::Result<(), Undeliverable>) -> NiFail {
+pub(crate) const fn failure(sent: core::result::Result<(), Undeliverable>) -> NiFail {
     match sent {
         Ok(()) => NiFail::Ok,
         Err(Undeliverable) => NiFail::Undeliverable,
     }
+}
+
+/// No wildcard is addressed, and its indices fit into a message.
+#[inline(always)]
+pub(crate) fn check_place(transfer: &Transfer) -> Result<Place> {
+    let target = transfer.target;
+    if target.nid == NID_ANY || target.pid == PID_ANY {
+        return Err(Error::ProcessInvalid);
+    }
+    Ok(Place {
+        portal: PortalIndex::try_from(transfer.portal).map_err(|_| Error::PtIndexInvalid)?,
+        access: u16::try_from(transfer.access).map_err(|_| Error::AcIndexInvalid)?,
+    })
 }

@@ -109,6 +109,7 @@ mod descriptors;
 mod entries;
 mod events;
 mod initiator;
+mod short_put;
 mod state;
 mod status;
 mod target;

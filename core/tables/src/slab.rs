@@ -63,7 +63,7 @@ impl<T, I> Slab<T, I> {
 impl<T, I: From<u16> + Into<u16>> Slab<T, I> {
     /// Stores a value and returns its slot and the slot's generation, or hands the value
     /// back if all 65,535 slots are taken.
-    #[inline]
+    #[inline(always)]
     pub fn insert(&mut self, value: T) -> Result<(I, u16), T> {
         let index = match self.free.pop() {
             Some(index) => index,

@@ -12,7 +12,8 @@ use lintel_engine3::{Backlog, Body, Host, Posting, Undeliverable};
 use lintel_memory::{Pieces, Span};
 use lintel_nal::Outgoing;
 use lintel_types::{ProcessId, QueueIndex};
-use lintel_wire::portals3::{Request, Verb};
+use lintel_wire::Words;
+use lintel_wire::portals3::{Message, Request, Verb};
 
 /// The engine's [`Host`] for the length of a call.
 pub struct Effects<'a, O: Owner3> {
@@ -67,7 +68,7 @@ impl<O: Owner3> Host<O::Span> for Effects<'_, O> {
             },
         };
         if self.transports.send(to, &words, outgoing).is_err() {
-            self.drop_request(*request);
+            self.drop_request(&words);
         }
         Ok(())
     }
@@ -91,7 +92,7 @@ impl<O: Owner3> Effects<'_, O> {
             operand: None,
         };
         match send_copy(self.owner, self.transports, self.staged, &message, pieces) {
-            Err(SendError::Unreachable) => self.drop_request(request),
+            Err(SendError::Unreachable) => self.drop_request(&message.words),
             sent => sent.map_err(|_| Undeliverable)?,
         }
         Ok(())
@@ -102,8 +103,11 @@ impl<O: Owner3> Effects<'_, O> {
     /// operation comes by the loopback, since the engine is in the middle of a call.
     #[cold]
     #[inline(never)]
-    fn drop_request(&mut self, request: Request) {
+    fn drop_request(&mut self, words: &Words) {
         let me = self.transports.me;
+        let Ok(Message::Request(request)) = Message::parse(words) else {
+            return;
+        };
         if let Some(response) = request.refusal() {
             let nothing = Outgoing::Copied {
                 operand: None,

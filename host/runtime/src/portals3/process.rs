@@ -44,8 +44,11 @@ pub struct Process3 {
 /// hasn't.
 #[inline]
 pub fn process3() -> &'static Process3 {
-    let process = &PROCESSES[DEPTH.load(Ordering::Relaxed)];
-    process.get_or_init(Process3::new)
+    // Mostly: at an address that the linker knows.
+    match DEPTH.load(Ordering::Relaxed) {
+        0 => PROCESSES[0].get_or_init(Process3::new),
+        depth => PROCESSES[depth].get_or_init(Process3::new),
+    }
 }
 
 /// PtlFini. The last one closes the interface; in a fork's child it gives up the parent's.
