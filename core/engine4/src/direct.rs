@@ -8,7 +8,7 @@ use lintel_types::{
     AckRequest, CounterIndex, CountingEvent, EntryIndex, Error, Handle, InterfaceNumber, List,
     MdOptions, MeOptions, NiFail, PortalIndex, ProcessId, Result, UID_ANY,
 };
-use lintel_wire::Response;
+use lintel_wire::{Response, Verb};
 
 /// The initiator's side of an operation that its host carries out.
 pub struct Exchange<'a, S> {
@@ -171,6 +171,67 @@ impl<S: Span> Interface<S> {
         let (first, _) = portal.priority.find(bits, |_| true);
         let is_exact = ignore == 0 || !self.matching();
         first == Some(index.0) && (is_exact || portal.priority.len() == 1)
+    }
+
+    /// Starts an operation on one span of a descriptor that is at most counted, if the host carries
+    /// it out at once; nothing, with nothing done, for all others and for those that are wrong. It
+    /// makes the checks of [`check`](Self::check) one by one, so that the operation need not be in
+    /// memory.
+    #[inline(always)]
+    pub(crate) fn start_quickly<H: Host<S>>(
+        &mut self,
+        transfer: &Transfer,
+        host: &mut H,
+    ) -> Option<()> {
+        let (reads, option) = match transfer.verb {
+            Verb::Put | Verb::Atomic => (true, MdOptions::EVENT_CT_ACK),
+            Verb::Get => (false, MdOptions::EVENT_CT_REPLY),
+            Verb::FetchAtomic => (true, MdOptions::EVENT_CT_REPLY),
+            Verb::Swap => return None,
+        };
+        let writes = option == MdOptions::EVENT_CT_REPLY;
+        transfer.check_alone(&self.config.limits).ok()?;
+        let target = self.route(transfer.target).ok()?;
+        if matches!(transfer.verb, Verb::Atomic | Verb::FetchAtomic) {
+            host.prefetch(target, transfer.remote_offset);
+        }
+        let (mut source, mut sink) = (None, None);
+        let (mut from, mut to) = (S::empty(), S::empty());
+        if writes {
+            let end = self.within(transfer.sink, transfer.sink_offset, transfer.length);
+            let (end, span) = end.ok()?;
+            (sink, to) = (Some(end), span?);
+        }
+        if reads {
+            let end = self.within(transfer.source, transfer.source_offset, transfer.length);
+            let (end, span) = end.ok()?;
+            (source, from) = (Some(end), span?);
+        }
+        if !writes {
+            Self::check_ack(source, transfer).ok()?;
+        }
+        let posts = |end: Option<End>| end.is_some_and(|end| end.posts());
+        if posts(source) || posts(sink) {
+            return None;
+        }
+        let (from, to) = (&[from], &[to]);
+        if host.carry_out_quickly(target, self.exchange(transfer, from, to)) != Carried::Yes {
+            return None;
+        }
+        let length = transfer.length;
+        if let Some(source) = source {
+            let (sent, none) = (MdOptions::EVENT_CT_SEND, AckRequest::None);
+            self.count_done(source, sent, none, length, host);
+        }
+        let ack = Self::wanted_ack(source, transfer.ack);
+        match sink.or(source) {
+            Some(end) if writes || ack != AckRequest::None => {
+                self.count_done(end, option, ack, length, host);
+            }
+            _ => {}
+        }
+        self.settle(host);
+        Some(())
     }
 
     /// Has the host carry out an operation that has been checked, and reports it, but leaves what

@@ -224,8 +224,18 @@ impl<S: Span> Interface<S> {
     ///
     /// # Errors
     /// As [`start`](Self::start).
-    #[inline(never)]
+    #[inline(always)]
     pub fn start_directly<H: Host<S>>(&mut self, transfer: &Transfer, host: &mut H) -> Result<()> {
+        match self.start_quickly(transfer, host) {
+            Some(()) => Ok(()),
+            // A copy: the common path has none in memory.
+            None => self.start_checking_all(&transfer.clone(), host),
+        }
+    }
+
+    /// As [`start_directly`](Self::start_directly), of whatever operation.
+    #[inline(never)]
+    fn start_checking_all<H: Host<S>>(&mut self, transfer: &Transfer, host: &mut H) -> Result<()> {
         let plan = self.check(transfer)?;
         if self.carry_out(transfer, plan, host) {
             self.settle(host);
@@ -358,7 +368,12 @@ impl<S: Span> Interface<S> {
     /// Portals 4.3, section `Data movement operations`: offset and length lie within the
     /// descriptor. Returns the span as well, if its memory is one.
     #[inline(always)]
-    fn within(&self, handle: Handle, offset: u64, length: u64) -> Result<(End, Option<S>)> {
+    pub(crate) fn within(
+        &self,
+        handle: Handle,
+        offset: u64,
+        length: u64,
+    ) -> Result<(End, Option<S>)> {
         let index = DescriptorIndex(handle.index());
         let mine = handle.is(Kind::MemoryDescriptor) && handle.interface() == self.number;
         match self.descriptors.get(index, handle.generation()) {
@@ -378,7 +393,7 @@ impl<S: Span> Interface<S> {
     }
 
     #[inline(always)]
-    fn check_ack(source: Option<End>, transfer: &Transfer) -> Result<()> {
+    pub(crate) fn check_ack(source: Option<End>, transfer: &Transfer) -> Result<()> {
         let undeliverable = source.is_some_and(|end| {
             !transfer.ack_deliverable(end.options, end.queue.is_some(), end.counter.is_some())
         });

@@ -89,6 +89,15 @@ pub trait Host<S> {
     fn carry_out(&mut self, _to: ProcessId, _exchange: Exchange<'_, S>) -> Carried {
         Carried::No
     }
+    /// An atomic at that offset of some entry of the target is about to be
+    /// [carried out](Self::carry_out), if it can be: the host may have its memory fetched.
+    #[inline(always)]
+    fn prefetch(&mut self, _to: ProcessId, _offset: u64) {}
+    /// As [`carry_out`](Self::carry_out), but only where that takes few instructions.
+    #[inline(always)]
+    fn carry_out_quickly(&mut self, _to: ProcessId, _exchange: Exchange<'_, S>) -> Carried {
+        Carried::No
+    }
     /// Sends a request. A body of at most [`Config::eager`] bytes is copied
     /// before this returns, unless much waits for the target or the host lends it; a
     /// referenced one is left in place until the response.

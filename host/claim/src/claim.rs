@@ -170,12 +170,14 @@ impl Claim {
     }
 
     /// Has the processor fetch the line of the byte at `offset` in order to write it, so that a
-    /// store there doesn't wait until other processors have given it up.
-    #[inline]
+    /// store there doesn't wait until other processors have given it up. A hint: the memory need
+    /// not be there any more.
+    #[inline(always)]
     pub fn prefetch_to_write(self, offset: u64) {
         let byte = self.slice(offset, 1);
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: a prefetch changes no memory, and faults nowhere.
+        // SAFETY: a prefetch changes no memory, and faults nowhere; a processor without this
+        // instruction takes it for none.
         unsafe {
             std::arch::asm!("prefetchw [{}]", in(reg) byte.start,
                 options(nostack, preserves_flags, readonly));

@@ -40,6 +40,8 @@ pub struct Wanted {
 pub(crate) struct View {
     version: u32,
     entries: Vec<Mapped>,
+    /// Memory of the entry that was accessed last, if it is still there.
+    recent: Claim,
     /// Accesses so far, modulo 2^32.
     accesses: u32,
 }
@@ -57,6 +59,7 @@ impl View {
     #[cold]
     fn refresh(&mut self, (version, named): (u32, Vec<(usize, Entry)>)) {
         let known = std::mem::take(&mut self.entries);
+        self.recent = Claim::empty();
         self.version = version;
         for (slot, entry) in named {
             let memory = find(&known, &entry.memory)
@@ -80,7 +83,7 @@ impl View {
     /// The memory that a message wants, if it gets all of it; and the slot where it is counted,
     /// with how much.
     #[inline(always)]
-    fn find(&self, wanted: &Wanted) -> Option<(Claim, Option<(usize, u64)>)> {
+    fn find(&mut self, wanted: &Wanted) -> Option<(Claim, Option<(usize, u64)>)> {
         let mut entries = self.entries.iter();
         // A loop, which is always inlined.
         let mapped = loop {
@@ -94,6 +97,7 @@ impl View {
         let is_taken =
             entry.grants(wanted.puts, wanted.gets) && entry.contains(wanted.offset, wanted.length);
         let count = entry.counts.of(wanted.length).map(|by| (mapped.slot, by));
+        self.recent = mapped.claim;
         let claim = mapped.claim.slice(wanted.offset, wanted.length);
         is_taken.then_some((claim, count))
     }
@@ -240,6 +244,27 @@ impl ShmNal {
         self.segment.direct().count(slot)
     }
 
+    /// Has the processor fetch what lies at that offset of the entry that was accessed last at
+    /// that process: the next atomic is probably one on the same entry. It takes about as long to
+    /// find out as the memory does to come, and nothing else begins behind an atomic that waits.
+    #[inline(always)]
+    pub fn prefetch(&mut self, process: ProcessId, offset: u64) {
+        if let Some(index) = self.index_of(process) {
+            self.peers[index].view.recent.prefetch_to_write(offset);
+        }
+    }
+
+    /// Where a peer that something was sent to is kept; it is probably the last one.
+    #[inline(always)]
+    fn index_of(&mut self, process: ProcessId) -> Option<usize> {
+        let index = match self.last {
+            Some((last, index)) if last == process => return Some(index),
+            _ => *self.by_process.get(&process)?,
+        };
+        self.last = Some((process, index));
+        Some(index)
+    }
+
     /// Accesses memory of a direct entry of that process; nothing if the message has to be sent,
     /// or `access` gives nothing.
     #[inline(always)]
@@ -249,11 +274,7 @@ impl ShmNal {
         wanted: &Wanted,
         access: impl FnOnce(Claim) -> Option<R>,
     ) -> Option<R> {
-        let index = match self.last {
-            Some((last, index)) if last == process => index,
-            _ => *self.by_process.get(&process)?,
-        };
-        self.last = Some((process, index));
+        let index = self.index_of(process)?;
         if self.peers[index].has_new_direct() {
             self.renew_view(index);
         }

@@ -38,11 +38,39 @@ impl CarryOut<'_> {
         }
     }
 
-    /// Accesses what the operation wants of its target, if `access` gives something.
+    /// As [`run`](Self::run) for an operation between one span and memory of a peer; of atomics
+    /// for [words](is_word_atomic). Nothing that it calls takes the operation by reference.
     #[inline(always)]
-    fn access<R>(&mut self, access: impl FnOnce(Claim) -> Option<R>) -> Carried {
+    pub(crate) fn run_quickly(mut self, source: Claim, sink: Claim) -> Carried {
+        let transfer = self.transfer;
+        if self.to == self.transports.me || transfer.length > MAX_DIRECT {
+            return Carried::No;
+        }
+        let operation = transfer.operation;
+        match transfer.verb {
+            Verb::Put => self.access_peer(|target| Some(copy(source, target))),
+            Verb::Get => self.access_peer(|target| Some(copy(target, sink))),
+            Verb::Atomic if is_word_atomic(transfer) => {
+                let operand = source.load_u64(0);
+                self.access_peer(|target| word_atomic(operation, target, operand?).map(|_| ()))
+            }
+            Verb::FetchAtomic if is_word_atomic(transfer) => {
+                let operand = source.load_u64(0);
+                self.access_peer(|target| {
+                    let old = word_atomic(operation, target, operand?)?;
+                    sink.store_u64(0, old);
+                    Some(())
+                })
+            }
+            _ => Carried::No,
+        }
+    }
+
+    /// What the operation wants of its target.
+    #[inline(always)]
+    fn wanted(&self) -> Wanted {
         let (transfer, verb) = (self.transfer, self.transfer.verb);
-        let wanted = Wanted {
+        Wanted {
             interface: self.interface,
             // The engine has refused what would be cut off.
             portal: PortalIndex(transfer.portal as u16),
@@ -51,10 +79,22 @@ impl CarryOut<'_> {
             gets: !matches!(verb, Verb::Put | Verb::Atomic),
             offset: transfer.remote_offset,
             length: transfer.length,
-        };
-        if self.to == self.transports.me {
-            return access_own(self.transports, &wanted, access);
         }
+    }
+
+    /// Accesses what the operation wants of its target, if `access` gives something.
+    #[inline(always)]
+    fn access<R>(&mut self, access: impl FnOnce(Claim) -> Option<R>) -> Carried {
+        if self.to == self.transports.me {
+            return access_own(self.transports, &self.wanted(), access);
+        }
+        self.access_peer(access)
+    }
+
+    /// As [`access`](Self::access), where the target is another process.
+    #[inline(always)]
+    fn access_peer<R>(&mut self, access: impl FnOnce(Claim) -> Option<R>) -> Carried {
+        let wanted = self.wanted();
         let near = self.transports.nal.near_mut();
         match near.and_then(|near| near.access(self.to, &wanted, access)) {
             Some(_) => Carried::Yes,
