@@ -222,27 +222,26 @@ impl<O: Owner> Core<O> {
         self.progress()
     }
 
-    /// A peer is behind: the caller gives it some time, rather than let ever more be queued
-    /// here.
-    #[cold]
-    pub(crate) fn drain_backlog(&mut self) {
-        let queued = self.transports.backlog_of_last();
-        let mut wait = RoomWait::new(queued, self.transports.congested);
-        loop {
-            self.progress();
-            if !self.transports.is_behind() {
-                return;
-            }
-            let queued = self.transports.backlog_of_last();
-            match wait.on_looked(queued, || self.wakeup.now()) {
-                RoomNext::Look => {}
-                RoomNext::Yield => std::thread::yield_now(),
-                RoomNext::GiveUp => {
-                    self.transports.congested = true;
-                    return self.wakeup.wake_helper();
-                }
-            }
+    /// A look of a caller that waits until a peer takes what is queued for it; nothing once it
+    /// has. The first look begins the wait.
+    pub(crate) fn look_at_peer(
+        &mut self,
+        peer: ProcessId,
+        wait: &mut Option<RoomWait>,
+    ) -> Option<RoomNext> {
+        let (before, congested) = (self.transports.nal.backlog(peer), self.transports.congested);
+        let wait = wait.get_or_insert_with(|| RoomWait::new(before, congested));
+        self.progress();
+        if !self.transports.flush() || !self.transports.nal.has_queued(peer) {
+            return None;
         }
+        let queued = self.transports.nal.backlog(peer);
+        let next = wait.on_looked(queued, || self.wakeup.now());
+        if next == RoomNext::GiveUp {
+            self.transports.congested = true;
+            self.wakeup.wake_helper();
+        }
+        Some(next)
     }
 
     /// Handles messages of this process to itself; they may cause further ones.
@@ -337,13 +336,15 @@ impl<O: Owner> Core<O> {
 
     /// Whether something is awaited from another process: an answer, a stream, or free space.
     pub(crate) fn awaits_peers(&mut self) -> bool {
-        let awaits = self
-            .interfaces
-            .iter()
-            .flatten()
-            .any(|o| o.interface.operations_under_way() > 0);
-        let waits = awaits || !self.streams.is_empty() || self.protocol.depends_on_peers();
+        let waits =
+            self.awaits_answers() || !self.streams.is_empty() || self.protocol.depends_on_peers();
         waits || self.transports.flush()
+    }
+
+    /// Whether operations of this process are under way.
+    pub(crate) fn awaits_answers(&self) -> bool {
+        let mut opened = self.interfaces.iter().flatten();
+        opened.any(|opened| opened.interface.operations_under_way() > 0)
     }
 
     /// When a sleeper must wake by itself: when the NAL has something due, or peers are to be

@@ -7,7 +7,8 @@ use crate::owner::Owner;
 use crate::protocol::Protocol;
 use lintel_engine4::Interface;
 use lintel_presence::Sleeper;
-use lintel_types::{Error, Handle, Kind, Result};
+use lintel_progress::RoomNext;
+use lintel_types::{Error, Handle, Kind, ProcessId, Result};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
@@ -52,13 +53,14 @@ impl<O: Owner> Library<O> {
         if !core.transports.loopback.is_empty() {
             core.drain_loopback();
         }
-        if core.transports.is_behind() {
-            core.drain_backlog();
-        }
+        let behind = core.transports.behind();
         if core.helper_oversleeps() {
             core.wakeup.wake_helper();
         }
-        self.note_activity(core)
+        After {
+            behind,
+            ..self.note_activity(core)
+        }
     }
 
     /// Something under the core's lock, with what it causes.
@@ -166,6 +168,7 @@ impl<O: Owner> Library<O> {
         After {
             wake: core.wakeup.callers_sleep(),
             run: core.protocol.has_deferred(),
+            behind: None,
         }
     }
 
@@ -176,6 +179,23 @@ impl<O: Owner> Library<O> {
         }
         if after.run {
             self.run_deferred();
+        }
+        if let Some(peer) = after.behind {
+            self.wait_for_peer(peer);
+        }
+    }
+
+    /// Gives a peer that is behind some time, rather than let ever more be queued for it. Other
+    /// threads get the lock between two looks.
+    #[cold]
+    fn wait_for_peer(&self, peer: ProcessId) {
+        let mut wait = None;
+        while let Some(Some(next)) = self.with_core(|core| core.look_at_peer(peer, &mut wait)) {
+            match next {
+                RoomNext::Look => std::hint::spin_loop(),
+                RoomNext::Yield => std::thread::yield_now(),
+                RoomNext::GiveUp => return,
+            }
         }
     }
 
@@ -207,6 +227,8 @@ pub(crate) struct After {
     wake: bool,
     /// Callbacks are due.
     run: bool,
+    /// What was sent last is queued for that process.
+    behind: Option<ProcessId>,
 }
 
 pub(crate) fn check_interface<O: Owner>(core: &Core<O>, handle: Handle) -> Result<()> {
@@ -216,5 +238,33 @@ pub(crate) fn check_interface<O: Owner>(core: &Core<O>, handle: Handle) -> Resul
             Ok(())
         }
         _ => Err(Error::ArgInvalid),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Network, put_of};
+    use lintel_types::AckRequest;
+
+    #[test]
+    fn a_caller_that_waits_for_a_slow_peer_holds_the_lock_for_single_looks() -> Result<()> {
+        let network = Network::default();
+        let (one, two) = (network.peer(1), network.peer(2));
+        network.is_held.store(true, Ordering::SeqCst);
+        let mut transfer = put_of(one.descriptor, two.me, 0);
+        transfer.ack = AckRequest::None;
+        one.library.with(one.descriptor, |interface, effects| {
+            interface.start(&transfer, effects)
+        })?;
+        let mut wait = None;
+        let mut look = || {
+            let look = |core: &mut Core<_>| core.look_at_peer(two.me, &mut wait);
+            one.library.with_core(look).flatten()
+        };
+        assert_eq!(look(), Some(RoomNext::Look), "it doesn't wait by itself");
+        network.is_held.store(false, Ordering::SeqCst);
+        assert_eq!(look(), None, "the peer has taken it");
+        Ok(())
     }
 }

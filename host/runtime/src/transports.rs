@@ -82,16 +82,11 @@ impl Transports {
         sent.map_err(|_| Undeliverable)
     }
 
-    /// Whether sends to the process that was sent to last are queued. A process that is
-    /// behind delays only its own senders.
+    /// The process that something was sent to last, if that is queued. A process that is behind
+    /// delays only its own senders.
     #[inline(always)]
-    pub(crate) fn is_behind(&mut self) -> bool {
-        self.flush() && self.nal.has_queued(self.to)
-    }
-
-    /// Bytes queued for the process that something was sent to last.
-    pub(crate) fn backlog_of_last(&self) -> u64 {
-        self.nal.backlog(self.to)
+    pub(crate) fn behind(&mut self) -> Option<ProcessId> {
+        (self.flush() && self.nal.has_queued(self.to)).then_some(self.to)
     }
 
     /// How much is queued for a process.

@@ -9,6 +9,10 @@ use lintel_snapshot::Awaited;
 use lintel_types::{Error, Result};
 use std::time::{Duration, Instant};
 
+/// How long a caller polls rather than sleeps that awaits the answer to an operation: as long as
+/// a copy of some megabytes takes. To wake a sleeper costs the peer more than a small message.
+const ANSWER_EXPECTED: Duration = Duration::from_millis(1);
+
 impl<O: Owner> Library<O> {
     /// Waits until `ready` gives something; nothing once the deadline has passed. Tools see
     /// what it `awaits` if that takes so long that the thread sleeps.
@@ -42,6 +46,7 @@ impl<O: Owner> Library<O> {
         mut ready: impl FnMut() -> Result<Option<T>>,
     ) -> Result<Option<T>> {
         let mut wait = Wait::default();
+        let mut polls_until = None;
         loop {
             if self.is_aborted() {
                 return Err(Error::Aborted);
@@ -56,6 +61,7 @@ impl<O: Owner> Library<O> {
             match wait.on_polled(self.activity() != activity) {
                 WaitNext::Poll => continue,
                 WaitNext::CheckDeadline => {}
+                WaitNext::Sleep if self.polls_on(&mut polls_until) => {}
                 WaitNext::Sleep => {
                     before_sleep();
                     if self.sleep(deadline, activity)? {
@@ -67,6 +73,17 @@ impl<O: Owner> Library<O> {
                 return ready();
             }
         }
+    }
+
+    /// Whether a caller that has polled for long in vain polls on: for a while, if this process
+    /// awaits an answer. The first call begins that while.
+    fn polls_on(&self, until: &mut Option<Instant>) -> bool {
+        let now = Instant::now();
+        let until = until.get_or_insert_with(|| {
+            let awaits = self.with_core(|core| core.awaits_answers()) == Some(true);
+            if awaits { now + ANSWER_EXPECTED } else { now }
+        });
+        now < *until
     }
 
     /// Sleeps until there is activity or a message arrives, at most until the deadline. Returns
@@ -141,6 +158,23 @@ mod tests {
 
     fn callers_sleep(peer: &Peer) -> bool {
         peer.library.with_core(|core| core.wakeup.callers_sleep()) == Some(true)
+    }
+
+    #[test]
+    fn a_caller_polls_on_while_an_operation_of_its_process_is_under_way() {
+        let network = Network::default();
+        let (one, two) = (network.peer(1), network.peer(2));
+        assert!(!one.library.polls_on(&mut None), "nothing is under way");
+        network.is_held.store(true, Ordering::SeqCst);
+        one.put(&two, 8);
+        let mut until = None;
+        assert!(one.library.polls_on(&mut until));
+        wait_until("it has waited for long", || {
+            !one.library.polls_on(&mut until)
+        });
+        network.is_held.store(false, Ordering::SeqCst);
+        wait_until("the answer comes", || one.event().kind == EventKind::Ack);
+        assert!(!one.library.polls_on(&mut None));
     }
 
     #[test]
