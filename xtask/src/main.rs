@@ -62,7 +62,7 @@ cargo xtask COMMAND
                       and jobs spread over two virtual nodes
   demo                run two processes, print latency and bandwidth, draw plots
   ci                  test, the same over every network, attacks, loom models,
-                      sanitizers, one minute of each fuzz target, the demo
+                      sanitizers, half a minute of each fuzz target, the demo
   dist --prefix DIR [--libdir DIR] [--destdir DIR]
                       build in release mode; install library, headers, pages, tools;
                       DESTDIR stands before the prefix while a package is made

@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Seconds per fuzz target in CI.
-const FUZZ_SECONDS: u32 = 60;
+const FUZZ_SECONDS: u32 = 30;
 
 pub fn test(tree: &Tree, quick: bool) -> ExitCode {
     let mut report = Report::new();
