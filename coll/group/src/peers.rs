@@ -17,6 +17,9 @@ pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(20);
 const PROBE_INTERVAL: Duration = Duration::from_millis(100);
 /// Ranks that are probed at a time.
 const MAX_PROBES: usize = 16;
+/// How long a rank is still awaited after another one has been found to have left: that one may
+/// have created the group, used it and freed it before this one has heard of all.
+const AWAITED_AFTER_LEAVE: Duration = Duration::from_secs(2);
 /// Between two hellos to a rank that has not created the group yet.
 const HELLO_RETRY: Duration = Duration::from_millis(1);
 
@@ -24,8 +27,8 @@ const HELLO_RETRY: Duration = Duration::from_millis(1);
 pub(crate) struct Peers<P: Portals> {
     rank: usize,
     probes: Vec<Probe>,
-    /// A rank that has had the group's entries, and has them no more.
-    left: Option<u32>,
+    /// A rank that has had the group's entries and has them no more, and when that was noticed.
+    left: Option<(u32, Instant)>,
     next: usize,
     last: Option<Instant>,
     _entry: P::Entry,
@@ -63,7 +66,7 @@ impl<P: Portals> Peers<P> {
     ///
     /// A rank that gives up is noticed although its process lives: either the failed rank that it
     /// has noticed is noticed here as well, or it drops probes after having accepted
-    /// some, or it doesn't accept a hello within `timeout`.
+    /// some and no hello comes soon, or it doesn't accept a hello within `timeout`.
     ///
     /// # Errors
     /// `ProcFailed`; `NotCreated` for a rank that has given up.
@@ -102,9 +105,14 @@ impl<P: Portals> Peers<P> {
     /// `NotCreated` if a rank has given up, or if this one's time is over.
     fn check_awaited(&self, creation: &Creation, awaited: usize) -> Result<()> {
         let is_late = creation.begun.elapsed() >= creation.timeout;
-        match self.left.or(is_late.then_some(awaited as u32)) {
-            Some(rank) => Err(Error::NotCreated { rank }),
-            None => Ok(()),
+        match self.left {
+            Some((rank, noticed)) if noticed.elapsed() >= AWAITED_AFTER_LEAVE => {
+                Err(Error::NotCreated { rank })
+            }
+            _ if is_late => Err(Error::NotCreated {
+                rank: awaited as u32,
+            }),
+            _ => Ok(()),
         }
     }
 
@@ -139,7 +147,9 @@ impl<P: Portals> Peers<P> {
             probe.is_pending = false;
             match how {
                 NiFail::Undeliverable => return Err(Error::ProcFailed { rank }),
-                NiFail::Dropped if probe.was_accepted => self.left = Some(rank),
+                NiFail::Dropped if probe.was_accepted => {
+                    self.left.get_or_insert((rank, Instant::now()));
+                }
                 how => probe.was_accepted |= how == NiFail::Ok,
             }
             time = Duration::ZERO;

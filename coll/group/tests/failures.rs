@@ -8,7 +8,7 @@ use lintel_group::{
     Algorithm, CREATE_TIMEOUT, Call, Combine, Datatype, Error, Group, Operation, PortalsError,
     Progress, Reduction, Request, Separate, Spec, Tree,
 };
-use rig::{Library, Network, job, nothing, on_threads, processes};
+use rig::{Library, Network, job, nothing, on_threads, process, processes};
 use std::time::Duration;
 
 /// Match bits of probes, and of hellos in their first round.
@@ -207,6 +207,35 @@ fn a_rank_that_gives_up_creating_the_group_ends_the_wait_of_the_others() {
     });
     assert_eq!(created[0], Err(Error::NotCreated { rank: 1 }));
     assert_eq!(network.resources(0), 0);
+}
+
+#[test]
+fn a_rank_that_has_used_and_freed_the_group_has_not_given_up_creating_it() {
+    let network = Network::new(3);
+    let created = on_threads(3, |rank| match rank {
+        0 => network.group(0, Progress::Offloaded).map(drop),
+        1 => {
+            // It is so quick that it has left before rank 0 has heard of rank 2.
+            let library = network.library(1);
+            let probed = library.entry(PROBE, (0, 0), None).unwrap();
+            let _hello = library.entry(HELLO, (0, 0), None).unwrap();
+            network.wait_until_accepted(1, PROBE);
+            drop(probed);
+            network.wait_until_probed(1, 4);
+            network.wait_until_accepted(0, HELLO + 1);
+            Ok(())
+        }
+        _ => {
+            let library = network.library(2);
+            let _entries = [PROBE, HELLO, HELLO + 1].map(|bits| library.entry(bits, (0, 0), None));
+            network.wait_until_probed(1, 4);
+            library.probe(process(0), HELLO, 0).unwrap();
+            library.probe(process(0), HELLO + 1, 0).unwrap();
+            network.wait_until_accepted(2, HELLO + 1);
+            Ok(())
+        }
+    });
+    assert_eq!(created[0], Ok(()));
 }
 
 #[test]
