@@ -230,7 +230,7 @@ impl<T> Endpoint<T> {
         let mut guarded = self.shared.guarded.lock();
         let Guarded { state, handles } = &mut *guarded;
         loop {
-            if state.around.events.is_empty() {
+            if state.is_look_due() {
                 state.progress();
             }
             let Some(event) = state.around.events.pop_front() else {

@@ -185,6 +185,8 @@ pub(crate) struct State {
     pub(crate) next_caller: u64,
     pub(crate) next_key: u64,
     polls: u32,
+    /// Events that the application has taken since the last look for arrivals.
+    taken: u32,
 }
 
 impl State {
@@ -211,12 +213,23 @@ impl State {
             next_caller: 0,
             next_key: seed,
             polls: 0,
+            taken: 0,
         }
+    }
+
+    /// Whether to look for arrivals before the next event is taken. An application that starts
+    /// a send for each completion never finds the queue empty, and is to hear its peers and to
+    /// send what waits nevertheless.
+    #[inline]
+    pub(crate) fn is_look_due(&mut self) -> bool {
+        self.taken += 1;
+        self.taken > BATCH || self.around.events.is_empty()
     }
 
     /// Takes arrivals; once in a while it also does what is due, since to read the clock
     /// costs as much as to look for an arrival. True if anything has arrived.
     pub(crate) fn progress(&mut self) -> bool {
+        self.taken = 0;
         let mut arrivals = self.take_inline();
         if arrivals == 0 {
             arrivals = self.take_any();

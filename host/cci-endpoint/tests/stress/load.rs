@@ -164,3 +164,33 @@ fn unreliable_messages_to_a_peer_that_lags_behind_take_bounded_memory() {
     assert!(a.bytes() < 8 << 20, "{} bytes", a.bytes());
     assert!(b.resources().held <= 10);
 }
+
+/// With a send for each completion, the queue of events is never empty.
+#[test]
+fn a_sender_that_always_finds_completions_hears_its_peer() {
+    const IN_FLIGHT: u32 = 32;
+    const ANSWER_AFTER: u32 = 1000;
+    let device = own_sm("hears");
+    let (a, b) = (open(&device), open(&device));
+    let (from, to) = join(&a, &b, Attribute::Uu);
+    let send_next = |number: u32| {
+        let (region, flags) = (bytes(&number.to_le_bytes()), MessageFlags::default());
+        a.send(from, &[region.claim()], number.into(), flags)
+            .expect("unreliable sends are always taken");
+    };
+    (0..IN_FLIGHT).for_each(send_next);
+    let mut sent = IN_FLIGHT;
+    wait("message of the peer", || {
+        match poll(&a).expect("there is always a completion") {
+            Event::Sent { .. } => send_next(sent),
+            _ => return Some(()),
+        }
+        sent += 1;
+        if sent == ANSWER_AFTER {
+            send(&b, to, 7).expect("there is room");
+        }
+        None
+    });
+    let later = sent - ANSWER_AFTER;
+    assert!(later < 1000, "{later} completions came first");
+}
