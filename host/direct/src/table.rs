@@ -19,6 +19,7 @@ const TAKES_PUTS: u64 = 1 << 1;
 const TAKES_GETS: u64 = 1 << 2;
 const COUNTS: u64 = 1 << 3;
 const COUNTS_BYTES: u64 = 1 << 4;
+const OF_PROGRAM: u64 = 1 << 5;
 const INTERFACE_SHIFT: u32 = 8;
 const PORTAL_SHIFT: u32 = 16;
 const MEMORY_SHIFT: u32 = 32;
@@ -28,7 +29,10 @@ const MEMORY_SHIFT: u32 = 32;
 pub struct MemoryName {
     /// The system's number of it, which may come to mean another one.
     pub id: i32,
-    /// A number that stands in the memory: shows that the name means this one.
+    /// Whether a Portals library has made it, and not the program.
+    pub is_made: bool,
+    /// Shows that the name means this one: a number that stands in the memory, or what the
+    /// system says of a program's.
     pub nonce: u64,
     /// Its length.
     pub bytes: u64,
@@ -214,6 +218,7 @@ impl Entry {
             | flag(self.takes_gets, TAKES_GETS)
             | flag(self.counts != Counts::Nothing, COUNTS)
             | flag(self.counts == Counts::Bytes, COUNTS_BYTES)
+            | flag(!self.memory.is_made, OF_PROGRAM)
             | u64::from(self.interface.bits()) << INTERFACE_SHIFT
             | u64::from(u32::from(self.portal)) << PORTAL_SHIFT
             | u64::from(self.memory.id as u32) << MEMORY_SHIFT;
@@ -251,6 +256,7 @@ impl Entry {
             ignore_bits,
             memory: MemoryName {
                 id: (first >> MEMORY_SHIFT) as u32 as i32,
+                is_made: first & OF_PROGRAM == 0,
                 nonce,
                 bytes,
             },
@@ -279,6 +285,7 @@ mod tests {
             ignore_bits: 0xf0,
             memory: MemoryName {
                 id: -7,
+                is_made: portal % 2 == 0,
                 nonce: 9,
                 bytes: 8192,
             },

@@ -25,6 +25,7 @@ fn entry(offset: u64) -> Entry {
         match_bits: offset,
         ignore_bits: u64::MAX,
         memory: MemoryName {
+            is_made: true,
             id: 1,
             nonce: offset,
             bytes: 64,

@@ -109,7 +109,10 @@ fn find(known: &[Mapped], memory: &MemoryName) -> Option<Arc<PeerMemory>> {
 }
 
 fn attach(name: &MemoryName) -> Option<Arc<PeerMemory>> {
-    let memory = PeerMemory::attach(name.id, name.nonce, name.bytes);
+    let memory = match name.is_made {
+        true => PeerMemory::attach(name.id, name.nonce, name.bytes),
+        false => PeerMemory::attach_program(name.id, name.nonce, name.bytes),
+    };
     memory.ok().map(Arc::new)
 }
 

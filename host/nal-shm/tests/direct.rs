@@ -37,6 +37,7 @@ impl Pair {
                 ignore_bits: u64::MAX,
                 memory: MemoryName {
                     id: place.id,
+                    is_made: place.is_made,
                     nonce: place.nonce,
                     bytes: place.bytes,
                 },

@@ -10,6 +10,8 @@ use std::os::unix::fs::FileExt;
 struct Mapping<'a> {
     range: Range<u64>,
     rights: &'a str,
+    /// Bytes from the start of the file or segment.
+    offset: u64,
     inode: u64,
     name: &'a str,
 }
@@ -21,10 +23,12 @@ impl<'a> Mapping<'a> {
         let (start, end) = words.next()?.split_once('-')?;
         let number = |word| u64::from_str_radix(word, 16).ok();
         let rights = words.next()?;
-        let inode = words.nth(2)?.parse().ok()?;
+        let offset = number(words.next()?)?;
+        let inode = words.nth(1)?.parse().ok()?;
         Some(Mapping {
             range: number(start)?..number(end)?,
             rights,
+            offset,
             inode,
             name: words.next().unwrap_or(""),
         })
@@ -39,8 +43,13 @@ impl<'a> Mapping<'a> {
 
     /// Whether it is the System V segment of that number.
     fn is_segment(&self, id: i32) -> bool {
-        let is_it = u64::try_from(id) == Ok(self.inode);
-        self.rights == "rw-s" && self.name.starts_with("/SYSV") && is_it
+        self.segment() == Some(id)
+    }
+
+    /// The number of the System V segment that it is, if it may be written to.
+    fn segment(&self) -> Option<i32> {
+        let is_one = self.rights == "rw-s" && self.name.starts_with("/SYSV");
+        is_one.then(|| self.inode.try_into().ok()).flatten()
     }
 }
 
@@ -52,6 +61,33 @@ pub(crate) fn is_private(range: &Range<u64>) -> bool {
 /// Whether all of a range is the System V segment of that number.
 pub(crate) fn is_segment(range: &Range<u64>, id: i32) -> bool {
     read().is_ok_and(|maps| covers(&maps, range, |mapping| mapping.is_segment(id)))
+}
+
+/// A mapping of a System V segment.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct SegmentMapping {
+    /// The segment's number.
+    pub(crate) id: i32,
+    /// The addresses of the mapping.
+    pub(crate) range: Range<u64>,
+    /// Bytes from the start of the segment.
+    pub(crate) offset: u64,
+}
+
+/// The mapping of a System V segment that a range lies in, if it lies in one.
+pub(crate) fn segment_of(range: &Range<u64>) -> Option<SegmentMapping> {
+    segment_in(&read().ok()?, range)
+}
+
+fn segment_in(maps: &str, range: &Range<u64>) -> Option<SegmentMapping> {
+    let mut mappings = maps.lines().filter_map(Mapping::parse);
+    let mapping = mappings.find(|mapping| mapping.range.contains(&range.start))?;
+    let id = mapping.segment()?;
+    (range.end <= mapping.range.end).then_some(SegmentMapping {
+        id,
+        range: mapping.range,
+        offset: mapping.offset,
+    })
 }
 
 fn read() -> io::Result<String> {
@@ -91,7 +127,7 @@ mod tests {
     const MAPS: &str = "\
 1000-3000 rw-p 00000000 00:00 0 
 3000-5000 rw-p 00000000 00:00 0                          [anon:libc]
-5000-6000 rw-s 00000000 00:01 77                         /SYSV00000000 (deleted)
+5000-6000 rw-s 00002000 00:01 77                         /SYSV00000000 (deleted)
 6000-7000 rw-p 00000000 00:00 0                          [stack]
 8000-9000 r--p 00000000 08:01 12                         /usr/lib/x
 ";
@@ -111,5 +147,19 @@ mod tests {
         let is_segment = |range, id| covers(MAPS, &range, |mapping| mapping.is_segment(id));
         assert!(is_segment(0x5000..0x6000, 77));
         assert!(!is_segment(0x5000..0x6000, 78) && !is_segment(0x4000..0x6000, 77));
+        let mapping = SegmentMapping {
+            id: 77,
+            range: 0x5000..0x6000,
+            offset: 0x2000,
+        };
+        assert_eq!(segment_in(MAPS, &(0x5100..0x6000)), Some(mapping));
+        for other in [
+            0x5000..0x6001,
+            0x4000..0x6000,
+            0x8000..0x9000,
+            0x7000..0x7001,
+        ] {
+            assert_eq!(segment_in(MAPS, &other), None, "{other:x?}");
+        }
     }
 }

@@ -7,15 +7,18 @@
 //! the system's numbers are used again.
 //!
 //! Memory that the program has mapped itself can be [converted](Shareable::convert): a segment
-//! with the same bytes takes its place, and the page behind lies elsewhere.
+//! with the same bytes takes its place, and the page behind lies elsewhere. A System V segment
+//! that the program has attached itself is [adopted](Shareable::adopt) as it is: it has no such
+//! page, and peers compare what the system says of it.
 
-use crate::mappings::{is_private, is_segment, used_pages};
+use crate::mappings::{is_private, is_segment, segment_of, used_pages};
 use crate::segment::random;
-use crate::shared_memory::{Mode, SharedMemory};
+use crate::shared_memory::{Identity, Mode, SharedMemory};
 use lintel_claim::Claim;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
+use std::ops::Range;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -29,9 +32,11 @@ const LEAST: u64 = 64 << 10;
 pub struct ShareablePlace {
     /// The system's number of the mapping.
     pub id: i32,
-    /// The number behind its bytes.
+    /// Whether this library has made it: else it is a segment of the program's.
+    pub is_made: bool,
+    /// The number behind its bytes, or of a segment of the program's the system's words on it.
     pub nonce: u64,
-    /// Its bytes, whole pages, without the page behind them.
+    /// Its bytes; if this library has made it, whole pages, without the page behind them.
     pub bytes: u64,
     /// Bytes from its start.
     pub offset: u64,
@@ -40,6 +45,8 @@ pub struct ShareablePlace {
 /// What this process has made, by address.
 pub struct Shareable {
     memories: Mutex<BTreeMap<u64, Made>>,
+    /// Segments that the program has attached.
+    adopted: Mutex<Vec<Adopted>>,
     /// Whether there ever was one, or may be by conversion.
     used: AtomicBool,
     /// Whether memory of the program is converted.
@@ -52,6 +59,46 @@ struct Made {
     nonce: u64,
     /// The program has mapped it, and may unmap it at any time.
     is_converted: bool,
+}
+
+/// Part of a segment that the program has attached, and may detach at any time.
+struct Adopted {
+    address: u64,
+    length: u64,
+    place: ShareablePlace,
+}
+
+impl Adopted {
+    /// The part that a range lies in.
+    fn around(address: u64, length: u64) -> Option<Adopted> {
+        let range = address..address.checked_add(length).filter(|_| length >= LEAST)?;
+        let mapping = segment_of(&range)?;
+        let (bytes, Identity(nonce)) = SharedMemory::of_program(mapping.id)?;
+        let bytes = bytes as u64;
+        let mapped = mapping.range.end - mapping.range.start;
+        let part = Adopted {
+            address: mapping.range.start,
+            // Its last page may be longer than it.
+            length: mapped.min(bytes.checked_sub(mapping.offset)?),
+            place: ShareablePlace {
+                id: mapping.id,
+                is_made: false,
+                nonce,
+                bytes,
+                offset: mapping.offset,
+            },
+        };
+        part.place_of(&range).is_some().then_some(part)
+    }
+
+    /// Where that range of addresses lies in the segment, if it is in this part of it.
+    fn place_of(&self, range: &Range<u64>) -> Option<ShareablePlace> {
+        let is_in = self.address <= range.start && range.end <= self.address + self.length;
+        is_in.then(|| ShareablePlace {
+            offset: self.place.offset + (range.start - self.address),
+            ..self.place
+        })
+    }
 }
 
 /// Why memory isn't converted.
@@ -77,6 +124,7 @@ impl fmt::Display for ConvertError {
 pub fn shareable() -> &'static Shareable {
     static SHAREABLE: Shareable = Shareable {
         memories: Mutex::new(BTreeMap::new()),
+        adopted: Mutex::new(Vec::new()),
         used: AtomicBool::new(false),
         converts: AtomicBool::new(false),
     };
@@ -185,8 +233,34 @@ impl Shareable {
         Ok(())
     }
 
+    /// Has peers find memory that lies in a System V segment of this user which the program has
+    /// attached. Whether it does.
+    pub fn adopt(&self, whole: Claim) -> bool {
+        let part = Adopted::around(whole.address(), whole.len());
+        let is_one = part.is_some();
+        self.adopted().extend(part);
+        is_one
+    }
+
     /// Where so many bytes from that address lie, if all of them can be mapped.
     pub fn find(&self, address: u64, length: u64) -> Option<ShareablePlace> {
+        let found = self.find_made(address, length);
+        found.or_else(|| self.find_adopted(&(address..address.checked_add(length)?)))
+    }
+
+    /// As [`find`](Self::find), in segments that the program has attached.
+    fn find_adopted(&self, range: &Range<u64>) -> Option<ShareablePlace> {
+        let mut adopted = self.adopted();
+        let place = adopted.iter().find_map(|part| part.place_of(range))?;
+        if is_segment(range, place.id) {
+            return Some(place);
+        }
+        // The program has detached it.
+        adopted.retain(|part| part.place_of(range).is_none());
+        None
+    }
+
+    fn find_made(&self, address: u64, length: u64) -> Option<ShareablePlace> {
         let mut memories = self.memories();
         let start = *memories.range(..=address).next_back()?.0;
         let made = &memories[&start];
@@ -201,10 +275,15 @@ impl Shareable {
         let end = offset.checked_add(length)?;
         (end <= made.bytes).then(|| ShareablePlace {
             id: made.memory.id(),
+            is_made: true,
             nonce: made.nonce,
             bytes: made.bytes,
             offset,
         })
+    }
+
+    fn adopted(&self) -> MutexGuard<'_, Vec<Adopted>> {
+        self.adopted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn memories(&self) -> MutexGuard<'_, BTreeMap<u64, Made>> {
@@ -230,6 +309,17 @@ impl PeerMemory {
             true => Ok(PeerMemory(memory)),
             false => Err(gone()),
         }
+    }
+
+    /// Maps a segment that a program of this user has made.
+    ///
+    /// # Errors
+    /// As [`attach`](Self::attach).
+    pub fn attach_program(id: i32, nonce: u64, bytes: u64) -> io::Result<PeerMemory> {
+        let gone = |_| io::Error::from_raw_os_error(libc::EINVAL);
+        let bytes = usize::try_from(bytes).map_err(gone)?;
+        let memory = SharedMemory::attach_program(id, bytes, Identity(nonce))?;
+        Ok(PeerMemory(memory))
     }
 
     /// The first byte; as many as [`attach`](Self::attach) was given are mapped.
@@ -400,5 +490,87 @@ mod tests {
             let converted = convert(address, length);
             assert!(matches!(converted, Err(ConvertError::Unsuitable)));
         }
+    }
+
+    /// A System V segment as a program attaches it, marked for removal.
+    fn segment(bytes: usize) -> (u64, i32) {
+        // SAFETY: shmget takes any numbers.
+        let id = unsafe { libc::shmget(libc::IPC_PRIVATE, bytes, libc::IPC_CREAT | 0o600) };
+        assert!(id >= 0);
+        // SAFETY: attached where the system likes.
+        let start = unsafe { libc::shmat(id, ptr::null(), 0) };
+        // SAFETY: nothing is filled for this command.
+        unsafe { libc::shmctl(id, libc::IPC_RMID, ptr::null_mut()) };
+        assert_ne!(start.addr(), usize::MAX);
+        (start.expose_provenance() as u64, id)
+    }
+
+    fn detach(address: u64) {
+        // SAFETY: attached by the calling test, which doesn't use it any more.
+        unsafe { libc::shmdt(ptr::with_exposed_provenance(address as usize)) };
+    }
+
+    fn adopt(address: u64, length: u64) -> bool {
+        let start = ptr::with_exposed_provenance_mut(address as usize);
+        // SAFETY: the memory is the calling test's own; it isn't accessed.
+        shareable().adopt(unsafe { Claim::new(start, length) })
+    }
+
+    #[test]
+    fn a_segment_that_the_program_has_attached_is_found_until_it_is_detached() {
+        const BYTES: u64 = 1 << 20;
+        let (address, id) = segment(BYTES as usize);
+        let (from, length) = (address + 100, BYTES - 100);
+        assert_eq!(shareable().find(from, 8), None);
+        assert!(adopt(from, length));
+        let place = shareable().find(from + 8, 8).expect("it is adopted");
+        assert_eq!((place.id, place.offset, place.bytes), (id, 108, BYTES));
+        assert_eq!(shareable().find(from, length + 1), None);
+        assert_eq!(shareable().length(address), None, "it isn't to be freed");
+        assert!(!shareable().free(address) && !shareable().free(from));
+        let peer = PeerMemory::attach_program(id, place.nonce, place.bytes);
+        let peer = peer.expect("it is that one");
+        let cell = |start: *mut u8| {
+            // SAFETY: aligned, mapped, and accessed as an atomic alone.
+            unsafe { AtomicU64::from_ptr(start.wrapping_add(4096).cast()) }
+        };
+        cell(peer.start()).store(7, Ordering::Relaxed);
+        let own = ptr::with_exposed_provenance_mut(address as usize);
+        assert_eq!(cell(own).load(Ordering::Relaxed), 7);
+        detach(address);
+        assert_eq!(shareable().find(from + 8, 8), None);
+    }
+
+    #[test]
+    fn another_segment_than_was_meant_is_not_mapped() {
+        const BYTES: u64 = 1 << 20;
+        let (address, id) = segment(BYTES as usize);
+        assert!(adopt(address, BYTES));
+        let place = shareable().find(address, 8).expect("it is adopted");
+        let attach = |nonce, bytes| PeerMemory::attach_program(id, nonce, bytes);
+        assert!(attach(place.nonce, BYTES).is_ok());
+        assert!(attach(place.nonce ^ 1, BYTES).is_err());
+        assert!(attach(place.nonce, BYTES - 4096).is_err());
+        detach(address);
+        assert!(attach(place.nonce, BYTES).is_err(), "it is gone");
+    }
+
+    #[test]
+    fn only_long_memory_in_one_segment_is_adopted() {
+        let (address, _) = segment(1 << 20);
+        let (odd, _) = segment((1 << 20) + 1);
+        let mapped = Mapped::new(1 << 20);
+        for (address, length) in [
+            (address, LEAST - 1),
+            (address + 1, 1 << 20),
+            (odd, (1 << 20) + 2),
+            (mapped.address(), 1 << 20),
+            (address, u64::MAX),
+        ] {
+            assert!(!adopt(address, length), "{address:x} {length}");
+        }
+        assert!(adopt(odd, (1 << 20) + 1));
+        detach(address);
+        detach(odd);
     }
 }

@@ -99,6 +99,33 @@ impl SharedMemory {
         }
     }
 
+    /// Attaches a segment that a program of this user has made, if it has that length and
+    /// [`Identity`].
+    ///
+    /// # Errors
+    /// `EINVAL`: there is none such.
+    pub(crate) fn attach_program(
+        id: i32,
+        bytes: usize,
+        identity: Identity,
+    ) -> io::Result<SharedMemory> {
+        let memory = SharedMemory::attach_raw(id, Mode::ReadWrite)?;
+        // After it is attached: as long as it is, the number means no other one.
+        match SharedMemory::of_program(id) {
+            Some(found) if found == (bytes, identity) => Ok(memory),
+            _ => Err(io::Error::from_raw_os_error(libc::EINVAL)),
+        }
+    }
+
+    /// The length of a segment that a program of this user has made, and which one it is;
+    /// nothing if the number is none's.
+    pub(crate) fn of_program(id: i32) -> Option<(usize, Identity)> {
+        let status = status(id)?;
+        let uid = own_uid();
+        let is_own = status.owner == uid && status.maker == uid;
+        is_own.then_some((status.bytes, status.identity))
+    }
+
     /// The number by which others attach it.
     pub(crate) fn id(&self) -> i32 {
         self.id
@@ -204,12 +231,18 @@ fn vacant() -> MutexGuard<'static, Vec<(usize, usize)>> {
     VACANT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// When a segment was made or its rights were last changed, in seconds, and which process made it:
+/// distinguishes it from earlier and later ones of its number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Identity(pub(crate) u64);
+
 /// What the system says of a segment.
 struct Status {
     owner: u32,
     maker: u32,
     mode: u32,
     bytes: usize,
+    identity: Identity,
 }
 
 impl Status {
@@ -229,6 +262,7 @@ fn status(id: i32) -> Option<Status> {
         maker: status.shm_perm.cuid,
         mode: status.shm_perm.mode.into(),
         bytes: status.shm_segsz,
+        identity: Identity((status.shm_ctime as u64) << 32 | u64::from(status.shm_cpid as u32)),
     })
 }
 

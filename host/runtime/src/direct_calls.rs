@@ -69,8 +69,9 @@ impl<O: Owner> Effects<'_, O> {
 }
 
 impl<O: Owner> Core<O> {
-    /// Has the memory of an entry converted if peers could then access it by themselves. Only
-    /// while nothing is under way that could write to it.
+    /// Has the memory of an entry adopted if it is a segment of the program's, or else converted,
+    /// if peers could then access it by themselves. It is converted only while nothing is under
+    /// way that could write to it.
     fn share_entry(&mut self, entry: Handle) {
         let opened = self.interfaces.iter().flatten();
         let under_way = opened.map(|opened| opened.interface.operations_under_way());
@@ -81,6 +82,9 @@ impl<O: Owner> Core<O> {
         let Some(span) = effects.span_to_share(interface, entry) else {
             return;
         };
+        if shareable().adopt(span) {
+            return effects.publish_entry(interface, entry);
+        }
         let why = if !is_idle {
             "operations are under way".into()
         } else if !is_alone() {

@@ -82,6 +82,7 @@ impl DirectEntries {
         let place = shareable().find(address, length)?;
         let memory = MemoryName {
             id: place.id,
+            is_made: place.is_made,
             nonce: place.nonce,
             bytes: place.bytes,
         };

@@ -6,6 +6,9 @@ use std::ffi::c_void;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
+/// Has [`Memory::exposed`] take a System V segment.
+pub const SEGMENT: &str = "LINTEL_TEST_SEGMENT";
+
 /// Leaked memory of whole words, which stays mapped until the process ends.
 #[derive(Clone, Copy)]
 pub struct Memory {
@@ -54,12 +57,34 @@ impl Memory {
         Memory { words }
     }
 
-    /// Memory of an entry: that peers can map, or, if `PTL_SHARE_MEMORY` is set, private memory.
+    /// As [`new`](Self::new), but in a System V segment, as a program attaches it, in whole
+    /// pages.
+    ///
+    /// # Panics
+    /// If the system refuses.
+    pub fn segment(bytes: usize) -> Memory {
+        // SAFETY: shmget takes any numbers.
+        let id = unsafe { libc::shmget(libc::IPC_PRIVATE, bytes, libc::IPC_CREAT | 0o600) };
+        // SAFETY: attached where the system likes.
+        let start = unsafe { libc::shmat(id, std::ptr::null(), 0) };
+        // It ends with the last process that has attached it.
+        // SAFETY: nothing is filled for this command.
+        unsafe { libc::shmctl(id, libc::IPC_RMID, std::ptr::null_mut()) };
+        assert_ne!(start, libc::MAP_FAILED, "{bytes} bytes");
+        // SAFETY: so many bytes, rounded up to pages, zeroed and never detached; they are only
+        // ever touched as atomics.
+        let words = unsafe { std::slice::from_raw_parts(start.cast(), bytes.div_ceil(8)) };
+        Memory { words }
+    }
+
+    /// Memory of an entry: that peers can map; if `PTL_SHARE_MEMORY` is set, private memory, or a
+    /// segment of the program's if [`SEGMENT`] is, too.
     ///
     /// # Panics
     /// If the system refuses.
     pub fn exposed(bytes: usize) -> Memory {
         match std::env::var_os("PTL_SHARE_MEMORY") {
+            Some(_) if std::env::var_os(SEGMENT).is_some() => Memory::segment(bytes),
             Some(_) => Memory::mapped(bytes),
             None => Memory::shareable(bytes),
         }

@@ -3,6 +3,7 @@
 mod only_shm {
     mod only_accelerated {
         use lintel_fault::job::{Job, PATIENCE, Worker};
+        use lintel_fault::memory::SEGMENT;
         use lintel_fault::random::Random;
         use std::time::{Duration, Instant};
 
@@ -29,8 +30,17 @@ mod only_shm {
             worker
         }
 
+        /// Exposes a segment that the program has attached itself.
+        fn start_with_segment(job: &Job, pid: &str) -> Worker {
+            let mut command = job.command(&["direct", pid]);
+            command.env("PTL_SHARE_MEMORY", "on").env(SEGMENT, "1");
+            let mut worker = Worker::start(command);
+            worker.expect("ready");
+            worker
+        }
+
         /// Two ranks that operate on each other by direct entries and by messages.
-        fn compare_with_the_model(matching: &str, share: Option<&str>) {
+        fn compare_with_the_model(matching: &str, variables: &[(&str, &str)]) {
             let mut random = Random::from_env();
             for _ in 0..SEQUENCES {
                 let seed = random.number().to_string();
@@ -38,7 +48,7 @@ mod only_shm {
                 let start = |number: &str| {
                     let words = ["mixed", number, matching, &seed, MIXED_ROUNDS];
                     let mut command = job.command(&words);
-                    command.envs(share.map(|share| ("PTL_SHARE_MEMORY", share)));
+                    command.envs(variables.iter().copied());
                     Worker::start(command)
                 };
                 let mut ranks = ["0", "1"].map(start);
@@ -66,17 +76,23 @@ mod only_shm {
 
         #[test]
         fn direct_operations_and_messages_on_match_entries_do_what_the_model_does() {
-            compare_with_the_model("matching", None);
+            compare_with_the_model("matching", &[]);
         }
 
         #[test]
         fn direct_operations_and_messages_on_list_entries_do_what_the_model_does() {
-            compare_with_the_model("non-matching", None);
+            compare_with_the_model("non-matching", &[]);
         }
 
         #[test]
         fn operations_on_private_memory_that_is_shared_do_what_the_model_does() {
-            compare_with_the_model("matching", Some("on"));
+            compare_with_the_model("matching", &[("PTL_SHARE_MEMORY", "on")]);
+        }
+
+        #[test]
+        fn operations_on_segments_of_the_program_do_what_the_model_does() {
+            let variables = [("PTL_SHARE_MEMORY", "on"), (SEGMENT, "1")];
+            compare_with_the_model("non-matching", &variables);
         }
 
         fn rounds() -> u64 {
@@ -115,6 +131,12 @@ mod only_shm {
         }
 
         #[test]
+        fn a_segment_of_a_process_that_is_stopped_is_accessed() {
+            let job = job();
+            accesses_stopped(start(&job, "11"), &start_with_segment(&job, "12"));
+        }
+
+        #[test]
         fn private_memory_of_a_process_that_is_stopped_is_not_accessed_otherwise() {
             let job = job();
             let (mut one, two) = (start(&job, "11"), start_sharing(&job, "12", "off"));
@@ -138,10 +160,22 @@ mod only_shm {
 
         #[test]
         fn killing_a_process_that_accesses_an_entry_delays_no_unlink() {
-            let (job, mut random) = (job(), Random::from_env());
-            let mut target = start(&job, "12");
+            let job = job();
+            let target = start(&job, "12");
+            kills_under_unlinks(&job, target);
+        }
+
+        #[test]
+        fn killing_a_process_that_accesses_a_segment_delays_no_unlink() {
+            let job = job();
+            let target = start_with_segment(&job, "12");
+            kills_under_unlinks(&job, target);
+        }
+
+        fn kills_under_unlinks(job: &Job, mut target: Worker) {
+            let mut random = Random::from_env();
             for _ in 0..rounds() {
-                let mut one = start(&job, "11");
+                let mut one = start(job, "11");
                 one.send("operate 12");
                 one.expect("operating");
                 target.send("unlink 100");
