@@ -10,7 +10,7 @@ pub fn run(tree: &Tree) -> Outcome {
             .args(["test", "--release", "--test", "loom"])
             .args(["--package", "lintel-ring", "--package", "lintel-presence"])
             .args(["--package", "lintel-bridge", "--package", "lintel-direct"])
-            .args(["--package", "lintel-lock"])
+            .args(["--package", "lintel-lock", "--package", "lintel-group"])
             .arg("--target-dir")
             .arg(tree.target.join("loom")),
     )
