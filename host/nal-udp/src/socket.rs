@@ -17,9 +17,9 @@ use std::time::Duration;
 pub(crate) const SOCKET_BUFFER: usize = 4 << 20;
 /// IP and UDP headers of a datagram.
 const IP_UDP_HEADER_BYTES: u32 = 28;
-/// UDP payload of the longest datagram worth sending: what one system call moves, with the
-/// header of a further part.
-const MAX_UDP_PAYLOAD: u32 = (60 << 10) + (FURTHER_BYTES + GAP_BYTES) as u32;
+/// UDP payload of the longest datagram worth sending: a further part and its header. Of 64 KiB, and
+/// of a few times that, such parts leave little for the first one, which the receiver copies once more.
+const MAX_UDP_PAYLOAD: u32 = (255 << 8) + (FURTHER_BYTES + GAP_BYTES) as u32;
 /// The MTU if the interface doesn't say one: Ethernet's.
 const DEFAULT_MTU: u32 = 1500;
 
