@@ -60,6 +60,13 @@ pub fn install(tree: &Tree, prefix: &Path) -> Outcome {
         let installed = prefix.join(INSTALLED).join("book").join(name);
         dist::install(&to, &installed, 0o644)?;
     }
+    for path in pictures(tree) {
+        let name = path.file_name().unwrap_or_default();
+        let installed = prefix.join(INSTALLED).join("book").join(name);
+        for to in [staged.join("src").join(name), installed] {
+            dist::install(&path, &to, 0o644)?;
+        }
+    }
     if shell::find_program("mdbook").is_none() {
         println!("   no HTML of the book: mdbook isn't in PATH");
         return Ok(());
@@ -76,6 +83,10 @@ pub fn install(tree: &Tree, prefix: &Path) -> Outcome {
 /// All files of the book, in the order of their names.
 fn chapters(tree: &Tree) -> Vec<PathBuf> {
     shell::files(&tree.path(SOURCES), "md")
+}
+
+fn pictures(tree: &Tree) -> Vec<PathBuf> {
+    shell::files(&tree.path(SOURCES), "png")
 }
 
 fn stem(path: &Path) -> String {
@@ -99,6 +110,22 @@ mod tests {
         let links = summary.split("](").skip(1);
         for link in links.filter_map(|rest| Some(rest.split_once(')')?.0)) {
             assert!(tree.path(SOURCES).join(link).is_file(), "{link}");
+        }
+    }
+
+    #[test]
+    fn pictures_are_installed_beside_the_chapters() {
+        let tree = Tree::find().expect("cargo describes the tree");
+        let prefix = tree.fresh_folder("book/pictures").expect("a folder");
+        install(&tree, &prefix).expect("all of it is there");
+        let installed = prefix.join(INSTALLED).join("book");
+        for path in chapters(&tree) {
+            let chapter = shell::read(&path).expect("a chapter");
+            let links = chapter.split("](").skip(1);
+            let links = links.filter_map(|rest| Some(rest.split_once(')')?.0));
+            for picture in links.filter(|link| link.ends_with(".png")) {
+                assert!(installed.join(picture).is_file(), "{picture}");
+            }
         }
     }
 

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! `fault-assault list` prints name, needs, whether it is part of CI, and a description,
-//! parted by tabs. `fault-assault able NAME` ends with 77 and the reason where it can't run
+//! separated by tabs. `fault-assault able NAME` ends with 77 and the reason where it can't run
 //! here. `fault-assault run NAME --prefix DIR --programs DIR` runs one; it
 //! ends with 0 where nothing could be harmed.
 //! `cargo xtask assault` builds what it needs and calls it.
