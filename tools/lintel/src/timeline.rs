@@ -86,11 +86,13 @@ fn read_all(directory: &Path) -> Result<Vec<Timeline>> {
     Ok(timelines)
 }
 
+/// The first process of the file. Perfetto takes process 0 and thread 0 for the idle ones.
+const FIRST_PROCESS: u32 = 1;
 /// Tracks of a process.
-const SENDS: u32 = 0;
-const HANDLES: u32 = 1;
-const EVENTS: u32 = 2;
-const WAITS: u32 = 3;
+const SENDS: u32 = 1;
+const HANDLES: u32 = 2;
+const EVENTS: u32 = 3;
+const WAITS: u32 = 4;
 const TRACKS: [&str; 4] = ["sends", "handles", "events", "waits"];
 /// The shortest span that is drawn, in nanoseconds.
 const SHORTEST: u64 = 20;
@@ -106,9 +108,10 @@ fn merge(timelines: &[Timeline], add: &mut dyn FnMut(&Value) -> io::Result<()>) 
             .map(move |record| zero + record.at_ns)
     });
     let begin = begins.min().unwrap_or(0);
-    for (pid, timeline) in (0..).zip(timelines) {
-        name(add, "process_name", pid, 0, &name_of(timeline))?;
-        for (track, called) in (0..).zip(TRACKS) {
+    let mut flows = Flows::default();
+    for (pid, timeline) in (FIRST_PROCESS..).zip(timelines) {
+        name(add, "process_name", pid, SENDS, &name_of(timeline))?;
+        for (track, called) in (SENDS..).zip(TRACKS) {
             name(add, "thread_name", pid, track, called)?;
         }
         for thread in threads(timeline) {
@@ -126,7 +129,8 @@ fn merge(timelines: &[Timeline], add: &mut dyn FnMut(&Value) -> io::Result<()>) 
             zero: zeros[timeline.boot.as_str()].wrapping_sub(begin),
         };
         for record in &timeline.records {
-            process.events(record).iter().try_for_each(&mut *add)?;
+            let events = process.events(record, &mut flows);
+            events.iter().try_for_each(&mut *add)?;
         }
     }
     Ok(())
@@ -184,23 +188,23 @@ struct Process {
 }
 
 impl Process {
-    fn events(&self, record: &Record) -> Vec<Value> {
+    fn events(&self, record: &Record, flows: &mut Flows) -> Vec<Value> {
         match &record.what {
             What::Sent(message) => {
-                let flow = flow_id(self.id, message.peer, message.number);
+                let flow = flows.id(self.id, message.peer, message.number);
                 let span = self.span(record, SENDS, &title(message), about(message));
-                vec![span, self.flow(record, SENDS, "s", &flow)]
+                vec![span, self.flow(record, SENDS, "s", flow)]
             }
             What::Handled(message) => {
-                let flow = flow_id(message.peer, self.id, message.number);
+                let flow = flows.id(message.peer, self.id, message.number);
                 let span = self.span(record, HANDLES, &title(message), about(message));
-                vec![span, self.flow(record, HANDLES, "t", &flow)]
+                vec![span, self.flow(record, HANDLES, "t", flow)]
             }
             What::Event { kind, cause } => {
                 let span = self.span(record, EVENTS, event_name(*kind), json!({}));
                 let flow = cause.map(|(peer, number)| {
-                    let flow = flow_id(peer, self.id, number);
-                    self.flow(record, EVENTS, "t", &flow)
+                    let flow = flows.id(peer, self.id, number);
+                    self.flow(record, EVENTS, "t", flow)
                 });
                 std::iter::once(span).chain(flow).collect()
             }
@@ -227,7 +231,7 @@ impl Process {
     }
 
     /// A point of an arrow, in the span that begins with the record.
-    fn flow(&self, record: &Record, tid: u32, ph: &str, id: &str) -> Value {
+    fn flow(&self, record: &Record, tid: u32, ph: &str, id: u64) -> Value {
         json!({"ph": ph, "cat": "message", "name": "message", "pid": self.pid, "tid": tid,
                "id": id, "ts": self.micro(record.at_ns)})
     }
@@ -238,9 +242,15 @@ impl Process {
     }
 }
 
-/// Names a message among all.
-fn flow_id(from: ProcessId, to: ProcessId, number: u64) -> String {
-    format!("{from}-{to}-{number}")
+/// The numbers of messages among all: Perfetto joins the points of an arrow by a number.
+#[derive(Default)]
+struct Flows(BTreeMap<(ProcessId, ProcessId, u64), u64>);
+
+impl Flows {
+    fn id(&mut self, from: ProcessId, to: ProcessId, number: u64) -> u64 {
+        let next = self.0.len() as u64 + 1;
+        *self.0.entry((from, to, number)).or_insert(next)
+    }
 }
 
 fn title(message: &Message) -> String {
@@ -319,7 +329,11 @@ mod tests {
         ]);
         let flows = all.iter().filter(|event| event["cat"] == "message");
         let ids: Vec<&Value> = flows.map(|event| &event["id"]).collect();
-        assert_eq!(ids, [&json!("127.0.0.1/1-127.0.0.1/2-7"); 3]);
+        assert_eq!(
+            ids,
+            [&json!(1); 3],
+            "Perfetto refuses other names than numbers"
+        );
         let put = all.iter().find(|event| event["name"] == "PUT");
         let put = put.expect("an event of that name");
         assert_eq!((&put["tid"], &put["ts"]), (&json!(EVENTS), &json!(0.001)));

@@ -46,7 +46,8 @@ fn spans_of_a_track_nest_and_each_point_of_an_arrow_is_in_one() {
         let end = begin + length.round() as u64;
         tracks.entry(track).or_default().push((begin, end));
     }
-    for spans in tracks.values_mut() {
+    for ((process, thread), spans) in &mut tracks {
+        assert!(*process > 0 && *thread > 0, "0 means others to Perfetto");
         spans.sort_by_key(|(begin, end)| (*begin, std::cmp::Reverse(*end)));
         let mut open: Vec<u64> = Vec::new();
         for (begin, end) in spans {
@@ -85,9 +86,11 @@ fn every_arrow_begins_in_a_message_that_was_sent_and_leads_forward() {
             .any(|call| messages.iter().any(|message| within(call, message))),
         "a message is sent in a call"
     );
-    let mut arrows: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
+    let mut arrows: BTreeMap<u64, Vec<&Value>> = BTreeMap::new();
     for event in trace.iter().filter(|event| event["cat"] == "message") {
-        let id = event["id"].as_str().expect("a name");
+        let id = event["id"]
+            .as_u64()
+            .expect("a number: Perfetto takes no names");
         arrows.entry(id).or_default().push(event);
     }
     assert!(!arrows.is_empty());

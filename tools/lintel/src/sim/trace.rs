@@ -71,10 +71,12 @@ impl Writing {
 
     fn write(&mut self, span: Span) -> io::Result<()> {
         let Span { place, track, .. } = span;
-        let (Place::Node(pid) | Place::Rank(pid)) = place;
+        let (Place::Node(number) | Place::Rank(number)) = place;
+        // Perfetto takes process 0 and thread 0 for the idle ones, or a thread 0 for the process's first.
+        let (pid, tid) = (number + 1, track.order + 1);
         if self.named.insert((place, None)) {
             self.events
-                .name("process_name", pid, 0, &place_name(place))?;
+                .name("process_name", pid, tid, &place_name(place))?;
         }
         let about = match span.bytes {
             Some(Bytes(bytes)) => json!({ "bytes": bytes }),
@@ -89,21 +91,21 @@ impl Writing {
         if !track.overlaps {
             if self.named.insert((place, Some(track))) {
                 self.events
-                    .name("thread_name", pid, track.order, &track_name(track))?;
+                    .name("thread_name", pid, tid, &track_name(track))?;
             }
             return self.events.add(&json!({
-                "ph": "X", "name": span.name, "pid": pid, "tid": track.order,
+                "ph": "X", "name": span.name, "pid": pid, "tid": tid,
                 "ts": start, "dur": length, "args": about,
             }));
         }
         // Spans that overlap have no thread: the name puts them on a track.
         let name = format!("{}: {}", track_name(track), span.name);
         self.events.add(&json!({
-            "ph": "b", "cat": track.what, "name": name, "pid": pid, "tid": track.order,
+            "ph": "b", "cat": track.what, "name": name, "pid": pid, "tid": tid,
             "id": self.spans, "ts": start, "args": about,
         }))?;
         self.events.add(&json!({
-            "ph": "e", "cat": track.what, "name": name, "pid": pid, "tid": track.order,
+            "ph": "e", "cat": track.what, "name": name, "pid": pid, "tid": tid,
             "id": self.spans, "ts": end,
         }))
     }
