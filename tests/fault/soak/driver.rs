@@ -380,7 +380,7 @@ impl<'a> Soak<'a> {
             .map(|(number, incarnation, r)| (*number, *incarnation, r));
         match present
             .chain(past)
-            .find(|(_, _, resident)| resident.has_grown())
+            .find(|(_, _, resident)| resident.has_grown(0))
         {
             Some((number, incarnation, resident)) => Err(format!(
                 "the memory of rank {number} grows in its incarnation {incarnation}: {resident}"

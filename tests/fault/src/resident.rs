@@ -32,10 +32,11 @@ impl Resident {
         (count >= LEAST).then(|| (quarter(1), quarter(3)))
     }
 
-    /// Whether the process holds more at the end than the slack allows.
-    pub fn has_grown(&self) -> bool {
+    /// Whether the process holds more at the end than the slack allows, and so many bytes of other
+    /// buffers that are bounded and allocated on first use.
+    pub fn has_grown(&self, bounded: u64) -> bool {
         let quarters = self.quarters();
-        quarters.is_some_and(|(second, last)| last > second + second / 20 + SLACK)
+        quarters.is_some_and(|(second, last)| last > second + second / 20 + SLACK + bounded)
     }
 }
 
@@ -66,8 +67,11 @@ mod tests {
         let of = |at: fn(u64) -> u64| Resident {
             samples: (0..100).map(at).collect(),
         };
-        assert!(!of(|_| 50 << 20).has_grown());
-        assert!(!of(|second| (50 << 20) + second * 4096).has_grown());
-        assert!(of(|second| (50 << 20) + second * (200 << 10)).has_grown());
+        assert!(!of(|_| 50 << 20).has_grown(0));
+        assert!(!of(|second| (50 << 20) + second * 4096).has_grown(0));
+        let growing = of(|second| (50 << 20) + second * (200 << 10));
+        assert!(growing.has_grown(0));
+        let late = of(|second| if second < 60 { 8 << 20 } else { 15 << 20 });
+        assert!(late.has_grown(0) && !late.has_grown(8 << 20));
     }
 }
