@@ -8,10 +8,6 @@ use lintel_fault::worker::Worker;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// What an endpoint keeps of unreliable messages for two peers that lag behind, 4 MiB each: for the
-/// first time it may be late in a run.
-const WAITING: u64 = 2 * (4 << 20);
-
 /// Members of each transport.
 const MEMBERS: usize = 3;
 /// The one that is killed.
@@ -52,6 +48,8 @@ struct Member {
     tally: (u64, u64),
     changed: Instant,
     is_quiet: bool,
+    /// The most that its endpoint has held, bytes.
+    held: u64,
     resident: Resident,
 }
 
@@ -96,6 +94,7 @@ impl World {
             tally: (0, 0),
             changed: Instant::now(),
             is_quiet: false,
+            held: 0,
             resident: Resident::default(),
         })
     }
@@ -124,7 +123,7 @@ impl World {
             if sampled.elapsed() >= Duration::from_secs(1) {
                 sampled = Instant::now();
                 for member in &mut self.members {
-                    member.resident.sample(member.worker.id());
+                    member.resident.sample(member.worker.id(), member.held);
                 }
             }
             std::thread::sleep(Duration::from_millis(20));
@@ -200,16 +199,19 @@ impl World {
 
     fn report(&self, kills: u32) -> Done {
         println!("{}: {kills} kills", self.transport);
-        println!("rank  operations  messages  resident, second and last quarter");
+        println!(
+            "rank  operations  messages  held, MiB  resident beyond that, second and last quarter"
+        );
         for (rank, member) in self.members.iter().enumerate() {
             let (ended, received) = member.tally;
-            println!("{rank:4}  {ended:10}  {received:8}  {}", member.resident);
+            let held = member.held as f64 / f64::from(1 << 20);
+            println!(
+                "{rank:4}  {ended:10}  {received:8}  {held:9.1}  {}",
+                member.resident
+            );
         }
-        match self
-            .members
-            .iter()
-            .position(|it| it.resident.has_grown(WAITING))
-        {
+        let grows = |it: &Member| it.resident.has_grown();
+        match self.members.iter().position(grows) {
             Some(rank) => Err(format!("the memory of {} {rank} grows", self.transport)),
             None => Ok(()),
         }
@@ -220,8 +222,9 @@ impl Member {
     fn on_line(&mut self, line: &str) -> Done {
         let words: Vec<&str> = line.split(' ').collect();
         match words.as_slice() {
-            ["tally", ended, received] => {
+            ["tally", ended, received, held] => {
                 let number = |word: &str| word.parse().map_err(|_| format!("'{line}'"));
+                self.held = number(held)?;
                 let tally = (number(ended)?, number(received)?);
                 if tally.0 != self.tally.0 {
                     self.changed = Instant::now();

@@ -53,6 +53,7 @@ pub fn run(words: &[&str]) -> Done {
         doomed: BTreeSet::new(),
         ended: 0,
         received: 0,
+        held: 0,
         allowance: 0,
         stops: false,
     };
@@ -101,6 +102,8 @@ struct Member {
     doomed: BTreeSet<usize>,
     ended: u64,
     received: u64,
+    /// The most that the endpoint has held, bytes.
+    held: u64,
     /// Unreliable messages that may be sent.
     allowance: usize,
     stops: bool,
@@ -117,9 +120,10 @@ impl Member {
                 Err(TryRecvError::Disconnected) => return Err("the driver has ended".into()),
             }
             self.progress()?;
+            self.held = self.held.max(self.endpoint.bytes());
             if tallied.elapsed() >= TALLY {
                 tallied = Instant::now();
-                println!("tally {} {}", self.ended, self.received);
+                println!("tally {} {} {}", self.ended, self.received, self.held);
             }
             if self.stops && !was_quiet && self.is_quiet() {
                 was_quiet = true;

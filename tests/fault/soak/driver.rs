@@ -290,7 +290,7 @@ impl<'a> Soak<'a> {
         for rank in &mut self.ranks {
             if let Some(worker) = rank.worker.as_mut().filter(|_| rank.ready) {
                 worker.send("count");
-                rank.resident.sample(worker.id());
+                rank.resident.sample(worker.id(), 0);
             }
         }
     }
@@ -380,7 +380,7 @@ impl<'a> Soak<'a> {
             .map(|(number, incarnation, r)| (*number, *incarnation, r));
         match present
             .chain(past)
-            .find(|(_, _, resident)| resident.has_grown(0))
+            .find(|(_, _, resident)| resident.has_grown())
         {
             Some((number, incarnation, resident)) => Err(format!(
                 "the memory of rank {number} grows in its incarnation {incarnation}: {resident}"
