@@ -39,6 +39,7 @@ impl<S: Span> Interface<S> {
         let named = |counter: &mut Option<CounterIndex>| {
             counter.take_if(|counter| *counter == index);
         };
+        self.descriptors_changed += 1;
         let descriptors = self.descriptors.values_mut();
         descriptors.for_each(|descriptor| named(&mut descriptor.counter));
         let entries = self.entries.values_mut();

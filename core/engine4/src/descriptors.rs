@@ -81,6 +81,7 @@ impl<S: Span> Interface<S> {
             return Err(Error::InUse);
         }
         self.descriptors.remove(index);
+        self.descriptors_changed += 1;
         Ok(())
     }
 

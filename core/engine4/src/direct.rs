@@ -53,6 +53,37 @@ pub struct DirectSpec<S> {
     pub counter: Option<(CounterIndex, bool)>,
 }
 
+/// What was found out for one operation that its host may carry out, and holds for others too: see
+/// [`Interface::prepare`].
+#[derive(Clone, Copy, Debug)]
+pub struct Prepared<S> {
+    /// The target's physical identifier.
+    pub target: ProcessId,
+    /// The memory of the descriptor that bytes are sent from, if there is one.
+    pub source: S,
+    /// The memory of the descriptor that an answer's bytes go to, if there is one.
+    pub sink: S,
+    /// What counts them.
+    pub counts: PreparedCounts,
+}
+
+/// What counts operations that were [prepared](Interface::prepare): each a counter, and whether it
+/// counts bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct PreparedCounts {
+    sent: Option<(CounterIndex, bool)>,
+    done: Option<(CounterIndex, bool)>,
+    descriptors_changed: u64,
+}
+
+impl PreparedCounts {
+    /// Whether anything is counted.
+    #[inline(always)]
+    pub fn is_any(&self) -> bool {
+        self.sent.is_some() || self.done.is_some()
+    }
+}
+
 impl<S> DirectSpec<S> {
     /// The same entry over memory that is named otherwise.
     pub fn over<T>(&self, span: T) -> DirectSpec<T> {
@@ -173,65 +204,69 @@ impl<S: Span> Interface<S> {
         first == Some(index.0) && (is_exact || portal.priority.len() == 1)
     }
 
-    /// Starts an operation on one span of a descriptor that is at most counted, if the host carries
-    /// it out at once; nothing, with nothing done, for all others and for those that are wrong. It
-    /// makes the checks of [`check`](Self::check) one by one, so that the operation need not be in
-    /// memory.
-    #[inline(always)]
-    pub(crate) fn start_quickly<H: Host<S>>(
-        &mut self,
-        transfer: &Transfer,
-        host: &mut H,
-    ) -> Option<()> {
-        let (reads, option) = match transfer.verb {
-            Verb::Put | Verb::Atomic => (true, MdOptions::EVENT_CT_ACK),
-            Verb::Get => (false, MdOptions::EVENT_CT_REPLY),
-            Verb::FetchAtomic => (true, MdOptions::EVENT_CT_REPLY),
-            Verb::Swap => return None,
-        };
-        let writes = option == MdOptions::EVENT_CT_REPLY;
-        transfer.check_alone(&self.config.limits).ok()?;
-        let target = self.route(transfer.target).ok()?;
-        if matches!(transfer.verb, Verb::Atomic | Verb::FetchAtomic) {
-            host.prefetch(target, transfer.remote_offset);
-        }
-        let (mut source, mut sink) = (None, None);
-        let (mut from, mut to) = (S::empty(), S::empty());
-        if writes {
-            let end = self.within(transfer.sink, transfer.sink_offset, transfer.length);
-            let (end, span) = end.ok()?;
-            (sink, to) = (Some(end), span?);
-        }
-        if reads {
-            let end = self.within(transfer.source, transfer.source_offset, transfer.length);
-            let (end, span) = end.ok()?;
-            (source, from) = (Some(end), span?);
-        }
-        if !writes {
-            Self::check_ack(source, transfer).ok()?;
-        }
+    /// What holds for an operation and for all that differ from it only in offsets and length, and
+    /// of atomics in operation and datatype, if they are on one span of each descriptor and at
+    /// most counted; nothing for others, and for those that are wrong.
+    pub fn prepare(&self, transfer: &Transfer) -> Option<Prepared<S>> {
+        let plan = self.check(transfer).ok()?;
         let posts = |end: Option<End>| end.is_some_and(|end| end.posts());
-        if posts(source) || posts(sink) {
+        if transfer.verb == Verb::Swap || posts(plan.source) || posts(plan.sink) {
             return None;
         }
-        let (from, to) = (&[from], &[to]);
-        if host.carry_out_quickly(target, self.exchange(transfer, from, to)) != Carried::Yes {
-            return None;
+        let span = |end: Option<End>| match end {
+            Some(end) => match self.descriptors.at(end.index)?.buffer {
+                Buffer::Contiguous(span) => Some(span),
+                Buffer::Vector(..) => None,
+            },
+            None => Some(S::empty()),
+        };
+        let (sent, reply, acknowledged) = (
+            MdOptions::EVENT_CT_SEND,
+            MdOptions::EVENT_CT_REPLY,
+            MdOptions::EVENT_CT_ACK,
+        );
+        let ack = Self::wanted_ack(plan.source, transfer.ack);
+        let done = match plan.sink {
+            Some(sink) => sink.count(reply, AckRequest::None),
+            None if ack == AckRequest::None => None,
+            None => plan.source.and_then(|end| end.count(acknowledged, ack)),
+        };
+        Some(Prepared {
+            target: plan.target,
+            source: span(plan.source)?,
+            sink: span(plan.sink)?,
+            counts: PreparedCounts {
+                sent: plan
+                    .source
+                    .and_then(|end| end.count(sent, AckRequest::None)),
+                done,
+                descriptors_changed: self.descriptors_changed,
+            },
+        })
+    }
+
+    /// Whether what an operation was [prepared](Self::prepare) with still holds.
+    #[inline(always)]
+    pub fn is_prepared(&self, counts: &PreparedCounts) -> bool {
+        counts.descriptors_changed == self.descriptors_changed
+    }
+
+    /// Counts a prepared operation of so many bytes that its host has carried out.
+    #[inline(always)]
+    pub fn count_prepared<H: Host<S>>(
+        &mut self,
+        counts: &PreparedCounts,
+        length: u64,
+        host: &mut H,
+    ) {
+        let of = |by_bytes: bool| by_bytes.then_some(length);
+        if let Some((counter, by_bytes)) = counts.sent {
+            self.count(counter, NiFail::Ok, of(by_bytes), host);
         }
-        let length = transfer.length;
-        if let Some(source) = source {
-            let (sent, none) = (MdOptions::EVENT_CT_SEND, AckRequest::None);
-            self.count_done(source, sent, none, length, host);
-        }
-        let ack = Self::wanted_ack(source, transfer.ack);
-        match sink.or(source) {
-            Some(end) if writes || ack != AckRequest::None => {
-                self.count_done(end, option, ack, length, host);
-            }
-            _ => {}
+        if let Some((counter, by_bytes)) = counts.done {
+            self.count(counter, NiFail::Ok, of(by_bytes), host);
         }
         self.settle(host);
-        Some(())
     }
 
     /// Has the host carry out an operation that has been checked, and reports it, but leaves what

@@ -168,6 +168,18 @@ impl End {
     pub(crate) fn posts(&self) -> bool {
         self.queue.is_some()
     }
+
+    /// The counter of successful operations, if it counts them by that option, and whether it
+    /// counts their bytes.
+    #[inline(always)]
+    pub(crate) fn count(&self, option: MdOptions, ack: AckRequest) -> Option<(CounterIndex, bool)> {
+        let counter = self.counter.filter(|_| self.options.contains(option))?;
+        let counts_bytes = self.options.contains(MdOptions::EVENT_CT_BYTES);
+        Some((
+            counter,
+            counts_bytes && ack != AckRequest::OperationCompleted,
+        ))
+    }
 }
 
 /// How the end of an operation is reported.
@@ -224,18 +236,8 @@ impl<S: Span> Interface<S> {
     ///
     /// # Errors
     /// As [`start`](Self::start).
-    #[inline(always)]
-    pub fn start_directly<H: Host<S>>(&mut self, transfer: &Transfer, host: &mut H) -> Result<()> {
-        match self.start_quickly(transfer, host) {
-            Some(()) => Ok(()),
-            // A copy: the common path has none in memory.
-            None => self.start_checking_all(&transfer.clone(), host),
-        }
-    }
-
-    /// As [`start_directly`](Self::start_directly), of whatever operation.
     #[inline(never)]
-    fn start_checking_all<H: Host<S>>(&mut self, transfer: &Transfer, host: &mut H) -> Result<()> {
+    pub fn start_directly<H: Host<S>>(&mut self, transfer: &Transfer, host: &mut H) -> Result<()> {
         let plan = self.check(transfer)?;
         if self.carry_out(transfer, plan, host) {
             self.settle(host);
@@ -736,9 +738,7 @@ impl<S: Span> Interface<S> {
         length: u64,
         host: &mut H,
     ) {
-        if let (Some(counter), true) = (end.counter, end.options.contains(option)) {
-            let by_bytes = end.options.contains(MdOptions::EVENT_CT_BYTES)
-                && ack != AckRequest::OperationCompleted;
+        if let Some((counter, by_bytes)) = end.count(option, ack) {
             self.count(counter, NiFail::Ok, by_bytes.then_some(length), host);
         }
     }

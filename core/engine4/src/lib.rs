@@ -40,7 +40,7 @@ mod work;
 
 pub use delivery::Delivered;
 pub use descriptors::DescriptorSpec;
-pub use direct::{Carried, DirectSpec, Exchange};
+pub use direct::{Carried, DirectSpec, Exchange, Prepared, PreparedCounts};
 pub use entries::EntrySpec;
 pub use initiator::{PendingReply, Tokens, Transfer};
 pub use lintel_types::{Backlog, Undeliverable};
@@ -87,15 +87,6 @@ pub trait Host<S> {
     /// Carries an operation out by itself, in memory of the target that it can access.
     #[inline]
     fn carry_out(&mut self, _to: ProcessId, _exchange: Exchange<'_, S>) -> Carried {
-        Carried::No
-    }
-    /// An atomic at that offset of some entry of the target is about to be
-    /// [carried out](Self::carry_out), if it can be: the host may have its memory fetched.
-    #[inline(always)]
-    fn prefetch(&mut self, _to: ProcessId, _offset: u64) {}
-    /// As [`carry_out`](Self::carry_out), but only where that takes few instructions.
-    #[inline(always)]
-    fn carry_out_quickly(&mut self, _to: ProcessId, _exchange: Exchange<'_, S>) -> Carried {
         Carried::No
     }
     /// Sends a request. A body of at most [`Config::eager`] bytes is copied
@@ -162,6 +153,8 @@ pub struct Interface<S> {
     entries: Slab<entries::Entry<S>, EntryIndex>,
     unexpected: Slab<unexpected::Unexpected, HeaderIndex>,
     descriptors: Slab<descriptors::Descriptor<S>, DescriptorIndex>,
+    /// How often a descriptor was released, or queues or counters taken from descriptors.
+    descriptors_changed: u64,
     queues: Slab<u64, QueueIndex>,
     counters: Slab<counters::Counter<S>, CounterIndex>,
     operations: Slab<initiator::InFlight, OperationIndex>,
@@ -190,6 +183,7 @@ impl<S: Span> Interface<S> {
             entries: of_handles(generation),
             unexpected: Slab::new(u16::MAX),
             descriptors: of_handles(generation),
+            descriptors_changed: 0,
             queues: of_handles(generation),
             counters: of_handles(generation),
             operations: Slab::new(u16::MAX - 1),
@@ -324,6 +318,7 @@ impl<S: Span> Interface<S> {
         let named = |queue: &mut Option<QueueIndex>| {
             queue.take_if(|queue| *queue == index);
         };
+        self.descriptors_changed += 1;
         let descriptors = self.descriptors.values_mut();
         descriptors.for_each(|descriptor| named(&mut descriptor.queue));
         let portals = self.portals.iter_mut().flatten();

@@ -146,7 +146,7 @@ impl Claim {
     /// The eight bytes at `offset` as a number of this machine, loaded with acquire
     /// order and in one piece when their address is a multiple of eight. `None` when
     /// they don't all lie in the claim.
-    #[inline]
+    #[inline(always)]
     pub fn load_u64(self, offset: u64) -> Option<u64> {
         let word = self.slice(offset, 8);
         if let Some(atomic) = word.as_atomic_u64() {

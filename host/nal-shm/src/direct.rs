@@ -4,15 +4,15 @@ use crate::ShmNal;
 use crate::layout::{FREE, LANES, Lanes};
 use crate::outbound::Peer;
 use lintel_claim::Claim;
-use lintel_direct::{Entry, Fence, MemoryName};
+use lintel_direct::{Counts, Entry, Fence, MemoryName};
 use lintel_presence::{PeerMemory, barrier};
 use lintel_types::{InterfaceNumber, PortalIndex, ProcessId};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// The longest message that is carried out without the target, bytes: so long does who withdraws
-/// an entry wait for a copy, some 100 µs.
-pub const MAX_DIRECT: u64 = 1 << 20;
+/// an entry wait for a copy, some 400 µs.
+pub const MAX_DIRECT: u64 = 4 << 20;
 /// Accesses to a peer after which it is checked whether the peer lives.
 const CHECK_EVERY: u32 = 4096;
 
@@ -40,10 +40,38 @@ pub struct Wanted {
 pub(crate) struct View {
     version: u32,
     entries: Vec<Mapped>,
-    /// Memory of the entry that was accessed last, if it is still there.
-    recent: Claim,
     /// Accesses so far, modulo 2^32.
     accesses: u32,
+}
+
+/// A direct entry of a peer as it was found, for operations that want the same of it as the one
+/// that it was found for.
+#[derive(Clone, Copy, Debug)]
+pub struct DirectPlace {
+    /// Where the peer is kept, as long as none has left since.
+    peer: usize,
+    peers_left: u64,
+    /// The version of the peer's table; `claim` is mapped as long as it has that one.
+    version: u32,
+    slot: usize,
+    counts: Counts,
+    /// The memory of the entry.
+    claim: Claim,
+}
+
+impl DirectPlace {
+    /// Has the processor fetch what lies at that offset, to be changed: it takes about as long to
+    /// find out whether it may be as the memory does to come.
+    #[inline(always)]
+    pub fn prefetch_to_write(&self, offset: u64) {
+        self.claim.prefetch_to_write(offset);
+    }
+
+    #[inline(always)]
+    fn contains(&self, offset: u64, length: u64) -> bool {
+        let end = offset.checked_add(length);
+        end.is_some_and(|end| end <= self.claim.len())
+    }
 }
 
 struct Mapped {
@@ -59,7 +87,6 @@ impl View {
     #[cold]
     fn refresh(&mut self, (version, named): (u32, Vec<(usize, Entry)>)) {
         let known = std::mem::take(&mut self.entries);
-        self.recent = Claim::empty();
         self.version = version;
         for (slot, entry) in named {
             let memory = find(&known, &entry.memory)
@@ -80,26 +107,16 @@ impl View {
         }
     }
 
-    /// The memory that a message wants, if it gets all of it; and the slot where it is counted,
-    /// with how much.
-    #[inline(always)]
-    fn find(&mut self, wanted: &Wanted) -> Option<(Claim, Option<(usize, u64)>)> {
-        let mut entries = self.entries.iter();
-        // A loop, which is always inlined.
-        let mapped = loop {
-            let mapped = entries.next()?;
+    /// The first entry that takes a message, if it allows what the message does.
+    #[inline]
+    fn find(&self, wanted: &Wanted) -> Option<&Mapped> {
+        let takes = |mapped: &&Mapped| {
             let entry = &mapped.entry;
-            if entry.takes(wanted.interface, wanted.portal, wanted.match_bits) {
-                break mapped;
-            }
+            entry.takes(wanted.interface, wanted.portal, wanted.match_bits)
         };
-        let entry = &mapped.entry;
-        let is_taken =
-            entry.grants(wanted.puts, wanted.gets) && entry.contains(wanted.offset, wanted.length);
-        let count = entry.counts.of(wanted.length).map(|by| (mapped.slot, by));
-        self.recent = mapped.claim;
-        let claim = mapped.claim.slice(wanted.offset, wanted.length);
-        is_taken.then_some((claim, count))
+        let mapped = self.entries.iter().find(takes)?;
+        let is_granted = mapped.entry.grants(wanted.puts, wanted.gets);
+        is_granted.then_some(mapped)
     }
 }
 
@@ -123,14 +140,20 @@ impl Peer {
         self.segment.direct().version() != self.view.version
     }
 
-    /// Accesses the memory that a message wants, while its owner doesn't withdraw it; nothing
-    /// if the message has to be sent, or `access` gives nothing. Nothing that was sent before is
-    /// overtaken.
+    /// Accesses so many bytes from that offset of an entry, while its owner doesn't withdraw it;
+    /// nothing if the message has to be sent, or `access` gives nothing. Nothing that was sent
+    /// before is overtaken.
     #[inline(always)]
-    fn access<R>(&mut self, wanted: &Wanted, access: impl FnOnce(Claim) -> Option<R>) -> Option<R> {
-        let (claim, count) = self.view.find(wanted)?;
-        let table = self.segment.direct();
-        if self.waits() || self.closed || !self.sender.is_drained() {
+    fn access<R>(
+        &mut self,
+        place: &DirectPlace,
+        (offset, length): (u64, u64),
+        access: impl FnOnce(Claim) -> Option<R>,
+    ) -> Option<R> {
+        if !place.contains(offset, length) || self.waits() || self.closed {
+            return None;
+        }
+        if !self.sender.is_drained() {
             return None;
         }
         self.view.accesses = self.view.accesses.wrapping_add(1);
@@ -142,13 +165,15 @@ impl Peer {
             true => Fence::Own,
             false => Fence::OfOwner,
         };
+        let table = self.segment.direct();
         let word = &self.segment.lane(self.lane).accessing;
-        if !word.begin(table, self.view.version, by) {
+        if !word.begin(table, place.version, by) {
             return None;
         }
-        let result = access(claim);
-        if let (Some((slot, by)), Some(_)) = (count, &result) {
-            table.add(slot, by);
+        let result = access(place.claim.slice(offset, length));
+        let count = place.counts.of(length);
+        if let (Some(by), Some(_)) = (count, &result) {
+            table.add(place.slot, by);
         }
         word.end();
         if count.is_some() {
@@ -247,16 +272,6 @@ impl ShmNal {
         self.segment.direct().count(slot)
     }
 
-    /// Has the processor fetch what lies at that offset of the entry that was accessed last at
-    /// that process: the next atomic is probably one on the same entry. It takes about as long to
-    /// find out as the memory does to come, and nothing else begins behind an atomic that waits.
-    #[inline(always)]
-    pub fn prefetch(&mut self, process: ProcessId, offset: u64) {
-        if let Some(index) = self.index_of(process) {
-            self.peers[index].view.recent.prefetch_to_write(offset);
-        }
-    }
-
     /// Where a peer that something was sent to is kept; it is probably the last one.
     #[inline(always)]
     fn index_of(&mut self, process: ProcessId) -> Option<usize> {
@@ -268,19 +283,51 @@ impl ShmNal {
         Some(index)
     }
 
+    /// The direct entry of that process that takes a message; nothing if there is none, or the
+    /// message has to be sent.
+    #[inline]
+    pub fn find(&mut self, process: ProcessId, wanted: &Wanted) -> Option<DirectPlace> {
+        let peer = self.index_of(process)?;
+        if self.peers[peer].has_new_direct() {
+            self.renew_view(peer);
+        }
+        let view = &self.peers[peer].view;
+        let found = view.find(wanted)?;
+        Some(DirectPlace {
+            peer,
+            peers_left: self.peers_left,
+            version: view.version,
+            slot: found.slot,
+            counts: found.entry.counts,
+            claim: found.claim,
+        })
+    }
+
+    /// Accesses so many bytes from that offset of a direct entry that was found before; nothing if
+    /// it is no longer the same, the message has to be sent, or `access` gives nothing.
+    #[inline(always)]
+    pub fn access_at<R>(
+        &mut self,
+        place: &DirectPlace,
+        range: (u64, u64),
+        access: impl FnOnce(Claim) -> Option<R>,
+    ) -> Option<R> {
+        match self.peers.get_mut(place.peer) {
+            Some(peer) if place.peers_left == self.peers_left => peer.access(place, range, access),
+            _ => None,
+        }
+    }
+
     /// Accesses memory of a direct entry of that process; nothing if the message has to be sent,
     /// or `access` gives nothing.
-    #[inline(always)]
+    #[inline]
     pub fn access<R>(
         &mut self,
         process: ProcessId,
         wanted: &Wanted,
         access: impl FnOnce(Claim) -> Option<R>,
     ) -> Option<R> {
-        let index = self.index_of(process)?;
-        if self.peers[index].has_new_direct() {
-            self.renew_view(index);
-        }
-        self.peers[index].access(wanted, access)
+        let place = self.find(process, wanted)?;
+        self.access_at(&place, (wanted.offset, wanted.length), access)
     }
 }

@@ -29,7 +29,7 @@ mod senders;
 mod tally;
 
 pub use costs::{Costs, SystemCopy};
-pub use direct::{MAX_DIRECT, Wanted};
+pub use direct::{DirectPlace, MAX_DIRECT, Wanted};
 pub use lintel_direct::{Counts, Entry as DirectEntry, MemoryName};
 pub use lintel_ring::Lookout;
 pub use outbound::Unread;
@@ -71,6 +71,8 @@ pub struct ShmNal {
     peers: Vec<Peer>,
     by_process: FxHashMap<ProcessId, usize>,
     last: Option<(ProcessId, usize)>,
+    /// How often a peer was taken out of `peers`.
+    peers_left: u64,
     inbound: Vec<Inbound>,
     /// Lanes whose senders have written nonsense, or closed them: no more is read
     /// from them, nor sent to those processes, until they end.
@@ -110,6 +112,7 @@ impl ShmNal {
             peers: Vec::new(),
             by_process: FxHashMap::default(),
             last: None,
+            peers_left: 0,
             inbound: Vec::new(),
             quarantined: Vec::new(),
             cursor: 0,
@@ -197,6 +200,7 @@ impl ShmNal {
     pub fn take_unread(&mut self, process: ProcessId) -> Option<Unread> {
         let index = self.by_process.remove(&process)?;
         self.last = None;
+        self.peers_left += 1;
         let peer = self.peers.swap_remove(index);
         if let Some(moved) = self.peers.get(index) {
             self.by_process.insert(moved.process(), index);

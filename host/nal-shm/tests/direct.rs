@@ -2,7 +2,7 @@
 
 use lintel_claim::Claim;
 use lintel_nal::{Arrival, Nal, Outgoing, Wake};
-use lintel_nal_shm::{Counts, DirectEntry, MemoryName, ShmNal, Wanted};
+use lintel_nal_shm::{Counts, DirectEntry, DirectPlace, MemoryName, ShmNal, Wanted};
 use lintel_presence::shareable;
 use lintel_types::{InterfaceNumber, PortalIndex, ProcessId};
 
@@ -195,6 +195,37 @@ fn a_withdrawal_waits_for_accesses_under_way() {
     assert_eq!(accessed, Some(()));
     assert!(pair.target.is_quiet());
     assert_eq!(pair.word(0), 2);
+}
+
+#[test]
+fn an_entry_that_was_found_is_accessed_as_long_as_it_is_the_same() {
+    let mut pair = Pair::new("found");
+    let slot = pair.target.publish(&pair.entry).expect("there is room");
+    let to = pair.to();
+    let found = |pair: &mut Pair| pair.initiator.find(to, &wanted(0, 8));
+    let store = |pair: &mut Pair, place: &DirectPlace, range, value| {
+        let store = |memory: Claim| memory.store_u64(0, value).then_some(());
+        pair.initiator.access_at(place, range, store)
+    };
+    let place = found(&mut pair).expect("it is published");
+    assert_eq!(store(&mut pair, &place, (8, 8), 7), Some(()));
+    assert_eq!(pair.word(1), 7);
+    for range in [(LENGTH, 8), (LENGTH - 4, 8), (u64::MAX, 8)] {
+        assert_eq!(store(&mut pair, &place, range, 8), None);
+    }
+    pair.target.withdraw(slot);
+    assert_eq!(store(&mut pair, &place, (8, 8), 8), None);
+    pair.target.publish(&pair.entry).expect("there is room");
+    assert_eq!(store(&mut pair, &place, (8, 8), 8), None, "another one");
+    let place = found(&mut pair).expect("it is published");
+    assert_eq!(store(&mut pair, &place, (8, 8), 9), Some(()));
+    pair.initiator.take_unread(to);
+    assert_eq!(
+        store(&mut pair, &place, (8, 8), 10),
+        None,
+        "the peer is gone"
+    );
+    assert_eq!(pair.word(1), 9);
 }
 
 #[test]

@@ -49,11 +49,29 @@ impl<O: Owner> Library<O> {
     /// As `Interface::start`.
     #[inline(always)]
     pub fn start_by(&self, transfer: impl Fn() -> Transfer) -> Result<()> {
-        match self.with(transfer().md(), |interface, effects| {
+        self.check_alive()?;
+        let mut guard = self.core.lock();
+        if let Some(core) = guard.as_mut().filter(|core| core.may_carry_out()) {
+            keep_aside();
+            // A copy for all but the common path, which has none in memory.
+            let counted = match core.repeat(&transfer()) {
+                None => core.prepare(&{ transfer() }),
+                counted => counted,
+            };
+            if let Some(is_counted) = counted {
+                if is_counted {
+                    let after = self.note_activity(core);
+                    drop(guard);
+                    self.follow_up(after);
+                }
+                return Ok(());
+            }
+        }
+        match self.with_guard(guard, transfer().md(), |interface, effects| {
             match effects.may_carry_out() {
                 true => {
                     keep_aside();
-                    interface.start_directly(&transfer(), effects)
+                    interface.start_directly(&{ transfer() }, effects)
                 }
                 false => interface.start_by_message(&transfer(), effects),
             }

@@ -38,63 +38,18 @@ impl CarryOut<'_> {
         }
     }
 
-    /// As [`run`](Self::run) for an operation between one span and memory of a peer; of atomics
-    /// for [words](is_word_atomic). Nothing that it calls takes the operation by reference.
-    #[inline(always)]
-    pub(crate) fn run_quickly(mut self, source: Claim, sink: Claim) -> Carried {
-        let transfer = self.transfer;
-        if self.to == self.transports.me || transfer.length > MAX_DIRECT {
-            return Carried::No;
-        }
-        let operation = transfer.operation;
-        match transfer.verb {
-            Verb::Put => self.access_peer(|target| Some(copy(source, target))),
-            Verb::Get => self.access_peer(|target| Some(copy(target, sink))),
-            Verb::Atomic if is_word_atomic(transfer) => {
-                let operand = source.load_u64(0);
-                self.access_peer(|target| word_atomic(operation, target, operand?).map(|_| ()))
-            }
-            Verb::FetchAtomic if is_word_atomic(transfer) => {
-                let operand = source.load_u64(0);
-                self.access_peer(|target| {
-                    let old = word_atomic(operation, target, operand?)?;
-                    sink.store_u64(0, old);
-                    Some(())
-                })
-            }
-            _ => Carried::No,
-        }
-    }
-
-    /// What the operation wants of its target.
     #[inline(always)]
     fn wanted(&self) -> Wanted {
-        let (transfer, verb) = (self.transfer, self.transfer.verb);
-        Wanted {
-            interface: self.interface,
-            // The engine has refused what would be cut off.
-            portal: PortalIndex(transfer.portal as u16),
-            match_bits: transfer.match_bits,
-            puts: verb != Verb::Get,
-            gets: !matches!(verb, Verb::Put | Verb::Atomic),
-            offset: transfer.remote_offset,
-            length: transfer.length,
-        }
+        wanted(self.interface, self.transfer)
     }
 
     /// Accesses what the operation wants of its target, if `access` gives something.
     #[inline(always)]
     fn access<R>(&mut self, access: impl FnOnce(Claim) -> Option<R>) -> Carried {
-        if self.to == self.transports.me {
-            return access_own(self.transports, &self.wanted(), access);
-        }
-        self.access_peer(access)
-    }
-
-    /// As [`access`](Self::access), where the target is another process.
-    #[inline(always)]
-    fn access_peer<R>(&mut self, access: impl FnOnce(Claim) -> Option<R>) -> Carried {
         let wanted = self.wanted();
+        if self.to == self.transports.me {
+            return access_own(self.transports, &wanted, access);
+        }
         let near = self.transports.nal.near_mut();
         match near.and_then(|near| near.access(self.to, &wanted, access)) {
             Some(_) => Carried::Yes,
@@ -162,6 +117,21 @@ impl CarryOut<'_> {
     }
 }
 
+/// What an operation wants of its target.
+pub(crate) fn wanted(interface: InterfaceNumber, transfer: &Transfer) -> Wanted {
+    let verb = transfer.verb;
+    Wanted {
+        interface,
+        // The engine has refused what would be cut off.
+        portal: PortalIndex(transfer.portal as u16),
+        match_bits: transfer.match_bits,
+        puts: verb != Verb::Get,
+        gets: !matches!(verb, Verb::Put | Verb::Atomic),
+        offset: transfer.remote_offset,
+        length: transfer.length,
+    }
+}
+
 /// Accesses an own entry, behind all that this process has sent to itself.
 #[inline(never)]
 fn access_own<R>(
@@ -183,7 +153,7 @@ fn access_own<R>(
 
 /// Whether [`word_atomic`] carries it out, if its memory is aligned.
 #[inline(always)]
-fn is_word_atomic(transfer: &Transfer) -> bool {
+pub(crate) fn is_word_atomic(transfer: &Transfer) -> bool {
     use Operation::{Band, Bor, Bxor, Sum};
     matches!(transfer.datatype, Datatype::Int64 | Datatype::Uint64)
         && transfer.length == size_of::<u64>() as u64

@@ -6,6 +6,7 @@ use crate::exchange::ExchangeBuffers;
 use crate::log::{Level, log};
 use crate::observed::Observed;
 use crate::owner::Owner;
+use crate::prepared::PreparedOperations;
 use crate::protocol::Protocol;
 use crate::resources::{ProcessInfo, Stats};
 use crate::staged_sends::StagedSends;
@@ -74,6 +75,8 @@ pub(crate) struct OpenInterface<O: Owner> {
     pub(crate) generation: u16,
     /// The lease under which its memory is lent.
     pub(crate) lease: Lease,
+    /// Operations on direct entries of peers.
+    pub(crate) prepared: PreparedOperations,
 }
 
 impl<O: Owner> Core<O> {

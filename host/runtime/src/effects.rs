@@ -84,30 +84,6 @@ impl<O: Owner> Host<O::Span> for Effects<'_, O> {
     }
 
     #[inline(always)]
-    fn prefetch(&mut self, to: ProcessId, offset: u64) {
-        if let Some(near) = self.transports.nal.near_mut() {
-            near.prefetch(to, offset);
-        }
-    }
-
-    #[inline(always)]
-    fn carry_out_quickly(&mut self, to: ProcessId, exchange: Exchange<'_, O::Span>) -> Carried {
-        let claims = O::Mover::as_claims;
-        match (claims(exchange.source), claims(exchange.sink)) {
-            (Some(&[source]), Some(&[sink])) => CarryOut {
-                transports: self.transports,
-                to,
-                interface: exchange.interface,
-                transfer: exchange.transfer,
-                source: &[source],
-                sink: &[sink],
-            }
-            .run_quickly(source, sink),
-            _ => Carried::No,
-        }
-    }
-
-    #[inline(always)]
     fn send(
         &mut self,
         to: ProcessId,

@@ -8,6 +8,7 @@ use crate::locked::check_interface;
 use crate::log::{Level, log, set_level};
 use crate::orphans;
 use crate::owner::Owner;
+use crate::prepared::PreparedOperations;
 use crate::protocol::Protocol;
 use crate::resources::ProcessInfo;
 use crate::settings::{Between, Mode, Settings};
@@ -402,6 +403,7 @@ fn use_interface<O: Owner>(
             references: 0,
             generation,
             lease: Lease::new(),
+            prepared: PreparedOperations::default(),
         }
     });
     opened.references += 1;

@@ -6,6 +6,7 @@ use crate::library::Library;
 use crate::owner::Owner;
 use crate::protocol::Protocol;
 use lintel_engine4::Interface;
+use lintel_lock::MutexGuard;
 use lintel_presence::Sleeper;
 use lintel_progress::RoomNext;
 use lintel_types::{Error, Handle, Kind, ProcessId, Result};
@@ -30,7 +31,20 @@ impl<O: Owner> Library<O> {
         command: impl FnOnce(&mut Interface<O::Span>, &mut Effects<'_, O>) -> Result<R>,
     ) -> Result<R> {
         self.check_alive()?;
-        let mut guard = self.core.lock();
+        self.with_guard(self.core.lock(), handle, command)
+    }
+
+    /// As [`with`](Self::with), of a library that is alive, whose lock the caller has taken.
+    ///
+    /// # Errors
+    /// As [`with`](Self::with).
+    #[inline(always)]
+    pub(crate) fn with_guard<R>(
+        &self,
+        mut guard: MutexGuard<'_, Option<Core<O>>>,
+        handle: Handle,
+        command: impl FnOnce(&mut Interface<O::Span>, &mut Effects<'_, O>) -> Result<R>,
+    ) -> Result<R> {
         let Some(core) = guard.as_mut() else {
             return Err(Error::ArgInvalid);
         };

@@ -268,6 +268,10 @@ static void count_direct(struct side *side, struct shared *shared)
     while (successes(side->md_ct) < before + 1) {}
     settle(side);
     OK(PtlGet(md, 0, 8, peer, PT_DIRECT, 7, 0, NULL)); /* maps the memory */
+    /* The first operation of each kind looks up what the others are like. */
+    OK(PtlPut(md, 0, 8, PTL_NO_ACK_REQ, peer, PT_DIRECT, 7, 0, NULL, 0));
+    OK(PtlAtomic(md, 0, 8, PTL_NO_ACK_REQ, peer, PT_DIRECT, 7, 0, NULL, 0, PTL_BXOR, PTL_UINT64_T));
+    OK(PtlFetchAtomic(md, 8, md, 0, 8, peer, PT_DIRECT, 7, 0, NULL, 0, PTL_SUM, PTL_UINT64_T));
     COUNTED("put, direct", PTL_OK, PtlPut(md, 0, 8, PTL_NO_ACK_REQ, peer, PT_DIRECT, 7, 0, NULL, 0));
     COUNTED("get, direct", PTL_OK, PtlGet(md, 0, 8, peer, PT_DIRECT, 7, 0, NULL));
     COUNTED("atomic, direct", PTL_OK,

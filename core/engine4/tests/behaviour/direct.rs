@@ -304,3 +304,112 @@ fn an_operation_on_an_own_direct_entry_is_counted_at_both_ends() {
     assert_eq!(node.count(arrived), (8, 0));
     assert_eq!(node.count(ended), (2, 0), "it was triggered, too");
 }
+
+/// Options of a descriptor by which successful operations are counted.
+const COUNTED: [MdOptions; 4] = [
+    MdOptions::EVENT_CT_SEND,
+    MdOptions::EVENT_CT_ACK,
+    MdOptions::EVENT_CT_REPLY,
+    MdOptions::EVENT_CT_BYTES,
+];
+
+#[test]
+fn a_prepared_operation_is_counted_like_any_other() {
+    let acks = [
+        AckRequest::None,
+        AckRequest::Counting,
+        AckRequest::OperationCompleted,
+    ];
+    for bits in 0..1 << COUNTED.len() {
+        let chosen = COUNTED.iter().enumerate();
+        let chosen = chosen.filter(|(bit, _)| bits >> bit & 1 == 1);
+        let options = chosen.fold(MdOptions::empty(), |all, (_, option)| all | *option);
+        for (ack, verb) in acks.into_iter().flat_map(|ack| {
+            [Verb::Put, Verb::Get, Verb::Atomic, Verb::FetchAtomic].map(|verb| (ack, verb))
+        }) {
+            let mut node = node(MATCHING);
+            let counter = node.counter();
+            let descriptor = node.bind(DescriptorSpec {
+                counter,
+                options,
+                ..descriptor()
+            });
+            node.host.direct.insert(process(1));
+            let fetches = matches!(verb, Verb::Get | Verb::FetchAtomic);
+            let transfer = Transfer {
+                verb,
+                source: if verb == Verb::Get {
+                    Handle::INVALID
+                } else {
+                    descriptor
+                },
+                sink: if fetches { descriptor } else { Handle::INVALID },
+                ack: if fetches { AckRequest::None } else { ack },
+                ..atomic(descriptor, process(1), 0)
+            };
+            node.start(&transfer).unwrap();
+            assert_eq!(node.host.carried.len(), 1);
+            let once = node.count(counter);
+            let prepared = node
+                .interface
+                .prepare(&transfer)
+                .expect("it is only counted");
+            assert_eq!(prepared.target, process(1));
+            node.interface
+                .count_prepared(&prepared.counts, transfer.length, &mut node.host);
+            assert_eq!(
+                node.count(counter),
+                (2 * once.0, 0),
+                "{options:?} {ack:?} {verb:?}"
+            );
+            assert_eq!(prepared.counts.is_any(), once.0 > 0);
+        }
+    }
+}
+
+#[test]
+fn an_operation_that_posts_or_is_wrong_is_not_prepared() {
+    let mut node = node(MATCHING);
+    let queue = node.queue;
+    let posting = node.bind(DescriptorSpec {
+        queue,
+        ..descriptor()
+    });
+    let silent = node.bind(descriptor());
+    let is_prepared = |transfer: &Transfer| node.interface.prepare(transfer).is_some();
+    assert!(is_prepared(&put(silent, process(1), 0)));
+    assert!(!is_prepared(&put(posting, process(1), 0)));
+    assert!(!is_prepared(&Transfer {
+        portal: u32::MAX,
+        ..put(silent, process(1), 0)
+    }));
+    assert!(!is_prepared(&Transfer {
+        source_offset: u64::MAX,
+        ..put(silent, process(1), 0)
+    }));
+}
+
+#[test]
+fn what_was_prepared_ends_with_its_descriptor_and_counter() {
+    let mut node = node(MATCHING);
+    let counter = node.counter();
+    let [one, other] = [0, 0].map(|_| {
+        node.bind(DescriptorSpec {
+            counter,
+            options: MdOptions::EVENT_CT_ACK,
+            ..descriptor()
+        })
+    });
+    let prepare = |node: &Node| {
+        let prepared = node.interface.prepare(&put(one, process(1), 0));
+        prepared.expect("it is only counted").counts
+    };
+    let first = prepare(&node);
+    assert!(node.interface.is_prepared(&first));
+    node.interface.descriptor_release(other).unwrap();
+    assert!(!node.interface.is_prepared(&first));
+    let second = prepare(&node);
+    node.interface.counter_free(counter).unwrap();
+    assert!(!node.interface.is_prepared(&second));
+    assert!(node.interface.is_prepared(&prepare(&node)));
+}

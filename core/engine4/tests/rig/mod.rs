@@ -85,14 +85,6 @@ impl Host<Ghost> for Recorder {
         !self.direct.is_empty()
     }
 
-    fn carry_out_quickly(&mut self, to: ProcessId, exchange: Exchange<'_, Ghost>) -> Carried {
-        match self.own_count {
-            None => self.carry_out(to, exchange),
-            // Not on an entry of its own.
-            Some(_) => Carried::No,
-        }
-    }
-
     fn carry_out(&mut self, to: ProcessId, exchange: Exchange<'_, Ghost>) -> Carried {
         if !self.direct.contains(&to) {
             return Carried::No;
