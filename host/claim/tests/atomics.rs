@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 
 use lintel_claim::{
-    AtomicCall, Claim, Datatype, Operation, Region, atomic, combine, fetch_atomic, swap, valid,
+    AtomicCall, Claim, Datatype, Operation, Region, atomic, combine, combine_bytes, combine_with,
+    fetch_atomic, swap, valid,
 };
 
 /// What an element holds, wide enough for every datatype. Tests use quarters of small
@@ -269,6 +270,13 @@ fn combined_runs_match_the_oracle_wherever_they_lie() {
             let (combined, kept) = seen.split_at(done as usize);
             assert_eq!(combined, &new[..done as usize], "{op:?} on {ty:?}");
             assert_eq!(kept, &old[done as usize..], "{op:?} on {ty:?}");
+            let source = source.claim().slice(from, u64::MAX);
+            let mut elsewhere = vec![7; done as usize];
+            assert_eq!(combine_with(op, ty, &old, source, &mut elsewhere), done);
+            assert_eq!(elsewhere, &new[..done as usize], "{op:?} on {ty:?}");
+            let mut in_place = old.clone();
+            combine_bytes(op, ty, &operand, &mut in_place);
+            assert_eq!(in_place, new, "{op:?} on {ty:?}");
         }
     }
 }
