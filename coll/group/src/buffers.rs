@@ -1,5 +1,7 @@
 //! The caller's send and receive buffers.
 
+use crate::portals::Combine;
+use lintel_claim::{Claim, combine_into, combine_with};
 use std::ops::Range;
 
 /// What an operation reads and writes of its caller's, piece by piece. Only copies are
@@ -11,6 +13,18 @@ pub trait Buffers {
     fn output(&mut self, at: Range<usize>) -> &mut [u8];
     /// Copies bytes that are given to a place in the result, which is as long.
     fn keep(&mut self, from: Range<usize>, to: Range<usize>);
+    /// Bytes that are given and the same place in the result, unless they may overlap.
+    fn separate(&mut self, at: Range<usize>) -> Option<(&[u8], &mut [u8])>;
+    /// Combines elements that are given with as many of another rank's; the result has the same
+    /// place as what is given.
+    fn combine(&mut self, how: Combine, others: Claim, at: Range<usize>) {
+        if let Some((own, to)) = self.separate(at.clone()) {
+            combine_with(how.operation, how.datatype, own, others, to);
+            return;
+        }
+        self.keep(at.clone(), at.clone());
+        combine_into(how.operation, how.datatype, others, self.output(at));
+    }
     /// How many bytes are given, and how many may result.
     fn lengths(&self) -> (usize, usize);
 }
@@ -36,18 +50,27 @@ pub struct InPlace<'a> {
 }
 
 impl Buffers for Separate<'_> {
+    #[inline]
     fn input(&self, at: Range<usize>) -> &[u8] {
         &self.input[at]
     }
 
+    #[inline]
     fn output(&mut self, at: Range<usize>) -> &mut [u8] {
         &mut self.output[at]
     }
 
+    #[inline]
     fn keep(&mut self, from: Range<usize>, to: Range<usize>) {
         self.output[to].copy_from_slice(&self.input[from]);
     }
 
+    #[inline]
+    fn separate(&mut self, at: Range<usize>) -> Option<(&[u8], &mut [u8])> {
+        Some((&self.input[at.clone()], &mut self.output[at]))
+    }
+
+    #[inline]
     fn lengths(&self) -> (usize, usize) {
         (self.input.len(), self.output.len())
     }
@@ -69,6 +92,10 @@ impl Buffers for InPlace<'_> {
         if begin != to {
             self.bytes.copy_within(begin..end, to);
         }
+    }
+
+    fn separate(&mut self, _: Range<usize>) -> Option<(&[u8], &mut [u8])> {
+        None
     }
 
     fn lengths(&self) -> (usize, usize) {

@@ -179,6 +179,7 @@ impl Reduction {
     }
 
     /// Its bytes, unless the operation isn't defined or they are too many.
+    #[inline]
     fn sound_bytes(&self) -> Option<u64> {
         let Combine {
             operation,

@@ -1,14 +1,14 @@
 //! A group: its ranks, its outstanding requests, and its segments in progress.
 
 use crate::active::{Active, StepContext};
-use crate::buffers::Buffers;
+use crate::buffers::{Buffers, Separate};
 use crate::call::{Call, Plan};
 use crate::error::{Error, Result};
 use crate::lane::{self, BARRIER_LANES, LANES, Lane};
 use crate::peers::{POLL_INTERVAL, Peers};
 use crate::portals::Portals;
 use crate::recycling::RecyclingBarriers;
-use crate::shared::{SharedMemory, SharedOperations};
+use crate::shared::{MAX_SHORT_CALL, SharedMemory, SharedOperations};
 use crate::spec::{Progress, Spec};
 use crate::waiting::Waiting;
 use arrayvec::ArrayVec;
@@ -22,6 +22,13 @@ use std::time::{Duration, Instant};
 /// A nonblocking operation that hasn't completed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Request(pub u64);
+
+/// A call of few bytes that a group has found sound: [`Group::short`].
+#[derive(Debug)]
+pub struct Short {
+    call: Call,
+    bytes: u64,
+}
 
 /// Processes that execute collective operations together: the same ones in the same order.
 ///
@@ -131,11 +138,13 @@ impl<P: Portals> Group<P> {
     }
 
     /// This process's rank, from 0 (MPI_Comm_rank).
+    #[inline]
     pub fn rank(&self) -> u32 {
         self.setup.spec.rank
     }
 
     /// The size of the group (MPI_Comm_size).
+    #[inline]
     pub fn ranks(&self) -> u32 {
         self.setup.spec.processes.len() as u32
     }
@@ -178,6 +187,7 @@ impl<P: Portals> Group<P> {
     }
 
     /// The bytes of each rank of a call that goes through shared memory, if it can be.
+    #[inline]
     fn bytes_if_shared(&self, call: Call, algorithm: Option<Algorithm>) -> Option<u64> {
         let is_shared = algorithm.is_none() && self.shared.is_some();
         is_shared.then(|| call.sound_bytes(self.ranks())).flatten()
@@ -204,18 +214,56 @@ impl<P: Portals> Group<P> {
 
     fn run_shared(&mut self, call: (Call, u64), buffers: &mut dyn Buffers) -> Result<()> {
         let mut shared = self.shared.take().expect("the caller has looked");
-        let mut waiting = std::mem::take(&mut self.waiting);
-        let result = shared.run(call, buffers, &mut |is_first| {
-            if is_first {
-                waiting.begin();
-            }
-            match waiting.next() {
-                true => self.look_around(waiting.since()),
-                false => Ok(()),
-            }
-        });
-        (self.shared, self.waiting) = (Some(shared), waiting);
+        let result = shared.run(call, buffers, &mut |is_first| self.on_vain_look(is_first));
+        self.shared = Some(shared);
         result
+    }
+
+    /// A call that [`Group::run_short`] can carry out: of few bytes, among ranks that
+    /// [share](Group::share) memory, and sound.
+    #[inline(always)]
+    pub fn short(&self, call: Call) -> Option<Short> {
+        let bytes = self.bytes_if_shared(call, None)?;
+        (bytes <= MAX_SHORT_CALL && !self.failed).then_some(Short { call, bytes })
+    }
+
+    /// How many bytes this rank gives to a short call, and gets.
+    #[inline(always)]
+    pub fn short_lengths(&self, short: &Short) -> (u64, u64) {
+        short.call.lengths(short.bytes, self.rank(), self.ranks())
+    }
+
+    /// As [`Group::run`] without an algorithm, in fewer instructions.
+    ///
+    /// # Errors
+    /// As [`Group::run`].
+    #[inline(always)]
+    pub fn run_short(&mut self, short: Short, buffers: &mut Separate) -> Result<()> {
+        let lengths = self.short_lengths(&short);
+        let Short { call, bytes } = short;
+        self.check(lengths, buffers)?;
+        self.guarded(|group| {
+            let mut shared = group.shared.take().expect("a short call is shared");
+            let wait = &mut |is_first| group.on_vain_look(is_first);
+            let result = shared.run_short((call, bytes), buffers, wait);
+            group.shared = Some(shared);
+            result
+        })
+    }
+
+    /// Another look at a word that another rank stores was in vain, the first one of a wait or a
+    /// later one.
+    fn on_vain_look(&mut self, is_first: bool) -> Result<()> {
+        if is_first {
+            self.waiting.begin();
+        }
+        match self.waiting.next() {
+            true => {
+                let since = self.waiting.since();
+                self.look_around(since)
+            }
+            false => Ok(()),
+        }
     }
 
     /// What is due while a rank waits outside of the library: nonblocking operations go on, a
@@ -349,16 +397,21 @@ impl<P: Portals> Group<P> {
     }
 
     /// Whether buffers are as long as what this rank gives and gets.
-    fn check(&self, (gives, gets): (u64, u64), buffers: &dyn Buffers) -> Result<()> {
+    #[inline]
+    fn check<B: Buffers + ?Sized>(&self, lengths: (u64, u64), buffers: &B) -> Result<()> {
         let (input, output) = buffers.lengths();
-        if (input as u64) < gives || (output as u64) < gets {
-            return Err(Error::InvalidArgument(format!(
-                "rank {} gives {gives} bytes and gets {gets}, but the buffers have {input} and \
-                 {output}",
-                self.setup.spec.rank
-            )));
+        match (input as u64) < lengths.0 || (output as u64) < lengths.1 {
+            true => Err(self.too_short(lengths, (input, output))),
+            false => Ok(()),
         }
-        Ok(())
+    }
+
+    #[cold]
+    fn too_short(&self, (gives, gets): (u64, u64), (input, output): (usize, usize)) -> Error {
+        Error::InvalidArgument(format!(
+            "rank {} gives {gives} bytes and gets {gets}, but the buffers have {input} and {output}",
+            self.setup.spec.rank
+        ))
     }
 
     fn enqueue(&mut self, plan: Plan) -> Request {
@@ -383,6 +436,7 @@ impl<P: Portals> Group<P> {
 
     /// An error within an operation revokes the group: the other ranks
     /// may be anywhere.
+    #[inline]
     fn guarded<R>(&mut self, f: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
         if self.failed {
             return Err(Error::Revoked);

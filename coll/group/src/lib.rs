@@ -46,7 +46,7 @@ mod waiting;
 pub use buffers::{Buffers, InPlace, Separate};
 pub use call::{Call, Reduction};
 pub use error::{Error, Result};
-pub use group::{Group, MAX_AWAITED, Request};
+pub use group::{Group, MAX_AWAITED, Request, Short};
 pub use portals::{Combine, Message, Portals};
 pub use shared::{MAX_SHARING_RANKS, SharedMemory};
 pub use spec::{CREATE_TIMEOUT, Progress, Spec};

@@ -17,12 +17,13 @@
 //! Long gathers, scatters and some others are one step, if the system lets ranks copy from each other: a rank gives the
 //! address of its bytes instead, and waits until those who get them have copied them.
 
-use crate::buffers::Buffers;
+use crate::buffers::{Buffers, Separate};
 use crate::call::Call;
 use crate::error::{Error, Result};
 use crate::portals::Combine;
 use lintel_claim::{
-    Claim, CrossMemoryError, Lease, Region, RemoteMemory, RemoteSpan, combine, combine_into,
+    Claim, CrossMemoryError, Lease, Region, RemoteMemory, RemoteSpan, combine, combine_bytes,
+    combine_into,
 };
 
 use std::any::Any;
@@ -109,6 +110,10 @@ const LINE: u64 = 64;
 const SLOT: u64 = 2 * LINE;
 /// So few bytes lie in the line of the mark.
 const IN_LINE: u64 = 48;
+/// An operation of so few bytes of each rank is one step: also of a scatter, whose bytes for all
+/// ranks are in an area then.
+pub(crate) const MAX_SHORT_CALL: u64 = IN_LINE;
+const _: () = assert!(MAX_SHORT_CALL * MAX_SHARING_RANKS as u64 <= AREA);
 /// Where they lie there: aligned to any element.
 const IN_LINE_AT: u64 = LINE - IN_LINE;
 /// Bytes of an area.
@@ -127,8 +132,12 @@ const MAX_WHOLE_REDUCE: u64 = 256 << 10;
 const MIN_PULLED: u64 = 16 << 10;
 /// The same, if the giver waits for several ranks.
 const MIN_PULLED_BY_MANY: u64 = 64 << 10;
-/// Bytes that are copied before they are combined.
-const PULLED_PIECE: u64 = 64 << 10;
+/// Up to so many ranks, the root of a long reduction combines all by itself. More of them combine
+/// more than one root can, each a part.
+const MAX_RANKS_PULLED_BY_ROOT: u64 = 4;
+/// Bytes that are copied before they are combined: each copy costs a system call, and what it has
+/// copied is still in the cache.
+const PULLED_PIECE: u64 = 256 << 10;
 /// Up to so many bytes of a rank go in smaller pieces: others read the first while the next is written.
 const MAX_SHORT: u64 = 64 << 10;
 /// The smaller pieces.
@@ -203,6 +212,29 @@ impl SharedOperations {
             self.run_steps(&operation, steps, buffers, wait)?;
         }
         if let (Some((from, to)), true) = (own, operation.keeps_last()) {
+            buffers.keep(from, to);
+        }
+        Ok(())
+    }
+
+    /// As [`SharedOperations::run`], of at most [`MAX_SHORT_CALL`] bytes of each rank: one step,
+    /// compiled for each call, since the instructions are most of its time.
+    #[inline(always)]
+    pub(crate) fn run_short<W: FnMut(bool) -> Result<()>>(
+        &mut self,
+        (call, bytes): (Call, u64),
+        buffers: &mut Separate,
+        wait: &mut W,
+    ) -> Result<()> {
+        let operation = Operation::of_one_step((call, bytes), self.ranks() as u64, self.next);
+        if operation.steps() == 0 {
+            return Ok(());
+        }
+        self.next += 1;
+        self.give(&operation, 0, buffers, wait)?;
+        self.take(&operation, 0, buffers, wait)?;
+        // Last, as nothing overlaps.
+        if let Some((from, to)) = operation.own_piece(self.rank) {
             buffers.keep(from, to);
         }
         Ok(())
@@ -312,7 +344,8 @@ impl SharedOperations {
             }
             Call::Gather { .. } => process.pull_into(whole(0), buffers.output(place(rank))),
             Call::Reduce { .. } => {
-                self.pull_combining(operation, process, whole(0), buffers.output(place(0)))
+                let is_first = self.others().next() == Some(rank);
+                self.pull_combining(operation, (process, is_first), whole(0), buffers)
             }
             _ => process.pull_into(whole(0), buffers.output(place(0))),
         };
@@ -323,18 +356,44 @@ impl SharedOperations {
         }
     }
 
-    /// Combines the bytes of a process with what is there.
+    /// Combines the bytes of a process with this rank's, or with what has been combined if the
+    /// process isn't the first.
     fn pull_combining(
         &self,
         operation: &Operation,
-        process: &RemoteMemory,
+        (process, is_first): (&RemoteMemory, bool),
         from: RemoteSpan,
-        to: &mut [u8],
+        buffers: &mut dyn Buffers,
     ) -> std::result::Result<u64, CrossMemoryError> {
         let how = operation.combine();
-        let pulled = self.pulled.claim().slice(0, from.length);
-        process.pull(&[from], &[pulled])?;
-        Ok(combine_into(how.operation, how.datatype, pulled, to))
+        let mut at = 0;
+        while at < from.length {
+            let length = PULLED_PIECE.min(from.length - at);
+            let piece = RemoteSpan {
+                address: from.address.wrapping_add(at),
+                length,
+            };
+            let place = at as usize..(at + length) as usize;
+            let pulled = self.pulled.claim().slice(0, length);
+            match buffers.separate(place.clone()) {
+                // Straight to the result, where it is combined with this rank's.
+                Some((own, result)) if is_first => {
+                    process.pull_into(piece, result)?;
+                    combine_bytes(how.operation, how.datatype, own, result);
+                }
+                _ if is_first => {
+                    process.pull(&[piece], &[pulled])?;
+                    buffers.combine(how, pulled, place);
+                }
+                _ => {
+                    process.pull(&[piece], &[pulled])?;
+                    let result = buffers.output(place);
+                    combine_into(how.operation, how.datatype, pulled, result);
+                }
+            }
+            at += length;
+        }
+        Ok(at)
     }
 
     fn ranks(&self) -> usize {
@@ -342,12 +401,13 @@ impl SharedOperations {
     }
 
     /// Writes what this rank gives to a step.
-    fn give(
+    #[inline(always)]
+    fn give<B: Buffers + ?Sized, W: FnMut(bool) -> Result<()> + ?Sized>(
         &mut self,
         operation: &Operation,
         number: u64,
-        buffers: &dyn Buffers,
-        wait: &mut Wait,
+        buffers: &B,
+        wait: &mut W,
     ) -> Result<()> {
         let step = operation.step(number);
         self.await_slot(step.number, wait)?;
@@ -387,12 +447,13 @@ impl SharedOperations {
     }
 
     /// Waits for what this rank gets of a step, and reads it.
-    fn take(
+    #[inline(always)]
+    fn take<B: Buffers + ?Sized, W: FnMut(bool) -> Result<()> + ?Sized>(
         &self,
         operation: &Operation,
         number: u64,
-        buffers: &mut dyn Buffers,
-        wait: &mut Wait,
+        buffers: &mut B,
+        wait: &mut W,
     ) -> Result<()> {
         let step = operation.step(number);
         let Step { at, bytes, .. } = step;
@@ -415,11 +476,16 @@ impl SharedOperations {
                 }
             }
             Call::Reduce { root, .. } if root as usize == self.rank && !operation.is_split => {
-                // Step by step, so that what is combined is still in the cache.
-                buffers.keep(step.range(), step.range());
-                let output = buffers.output(place(at, bytes));
                 let how = operation.combine();
-                for rank in self.others() {
+                let mut others = self.others();
+                let Some(first) = others.next() else {
+                    buffers.keep(step.range(), step.range());
+                    return Ok(());
+                };
+                let area = self.await_area(first, operation, step, wait)?;
+                buffers.combine(how, area, step.range());
+                let output = buffers.output(step.range());
+                for rank in others {
                     let area = self.await_area(rank, operation, step, wait)?;
                     combine_into(how.operation, how.datatype, area, output);
                 }
@@ -465,12 +531,13 @@ impl SharedOperations {
     }
 
     /// What a rank has given to a step, once it has.
-    fn await_area(
+    #[inline]
+    fn await_area<W: FnMut(bool) -> Result<()> + ?Sized>(
         &self,
         rank: usize,
         operation: &Operation,
         step: Step,
-        wait: &mut Wait,
+        wait: &mut W,
     ) -> Result<Claim> {
         self.await_mark(rank, step, Mark::Given, wait)?;
         Ok(self.area(rank, operation, step))
@@ -479,7 +546,13 @@ impl SharedOperations {
     /// Returns when a rank has marked a step. Its bytes can be read then: the mark is stored with
     /// release order after them, and loaded with acquire order.
     #[inline]
-    fn await_mark(&self, rank: usize, step: Step, mark: Mark, wait: &mut Wait) -> Result<()> {
+    fn await_mark<W: FnMut(bool) -> Result<()> + ?Sized>(
+        &self,
+        rank: usize,
+        step: Step,
+        mark: Mark,
+        wait: &mut W,
+    ) -> Result<()> {
         let memory = self.memory.memories[rank];
         let at = place_of(step.number, mark);
         let mut is_first = true;
@@ -491,7 +564,24 @@ impl SharedOperations {
 
     /// Returns when all ranks have taken the step that used the slot before: a rank that has
     /// entered a step has taken all before that step's window.
-    fn await_slot(&mut self, number: u64, wait: &mut Wait) -> Result<()> {
+    #[inline]
+    fn await_slot<W: FnMut(bool) -> Result<()> + ?Sized>(
+        &mut self,
+        number: u64,
+        wait: &mut W,
+    ) -> Result<()> {
+        match number < self.free {
+            true => Ok(()),
+            false => self.await_free(number, wait),
+        }
+    }
+
+    #[cold]
+    fn await_free<W: FnMut(bool) -> Result<()> + ?Sized>(
+        &mut self,
+        number: u64,
+        wait: &mut W,
+    ) -> Result<()> {
         let mut is_first = true;
         while number >= self.free {
             let entered = self.memory.memories.iter().map(|memory| memory.load_u64(0));
@@ -516,19 +606,24 @@ impl Step {
 impl Operation {
     #[inline]
     fn new((call, bytes): (Call, u64), ranks: u64, first: u64, can_pull: bool) -> Self {
-        if bytes <= IN_LINE && !matches!(call, Call::Scatter { .. }) {
-            // One step, for which nothing need be weighed.
-            return Operation {
-                call,
-                ranks,
-                bytes,
-                piece: IN_LINE,
-                first,
-                is_split: false,
-                is_pulled: false,
-            };
+        match bytes <= MAX_SHORT_CALL {
+            true => Operation::of_one_step((call, bytes), ranks, first),
+            false => Operation::of_several_lines((call, bytes), ranks, first, can_pull),
         }
-        Operation::of_several_lines((call, bytes), ranks, first, can_pull)
+    }
+
+    /// Of so few bytes that nothing need be weighed.
+    #[inline(always)]
+    fn of_one_step((call, bytes): (Call, u64), ranks: u64, first: u64) -> Self {
+        Operation {
+            call,
+            ranks,
+            bytes,
+            piece: MAX_SHORT_CALL,
+            first,
+            is_split: false,
+            is_pulled: false,
+        }
     }
 
     fn of_several_lines(
@@ -543,8 +638,10 @@ impl Operation {
             Call::Scatter { .. } => MIN_PULLED_BY_MANY,
             // The root of more ranks would wait for all, which read from its areas at leisure.
             Call::Broadcast { .. } if ranks == 2 => MIN_PULLED,
-            // Of more bytes, the root can combine the first while the last are written.
-            Call::Reduce { .. } if ranks == 2 && bytes <= PULLED_PIECE => MIN_PULLED,
+            Call::Reduce { .. } if ranks == 2 => MIN_PULLED,
+            Call::Reduce { .. } if (3..=MAX_RANKS_PULLED_BY_ROOT).contains(&ranks) => {
+                MIN_PULLED_BY_MANY
+            }
             _ => u64::MAX,
         };
         let is_pulled = can_pull && bytes >= least_pulled;
@@ -645,9 +742,6 @@ impl Operation {
             begin..begin + self.bytes as usize
         };
         match self.call {
-            Call::Reduce { root, .. } if root as usize == rank && self.is_pulled => {
-                Some((block(0), block(0)))
-            }
             Call::Gather { root, .. } if root as usize == rank => Some((block(0), block(rank))),
             Call::Scatter { root, .. } if root as usize == rank => Some((block(rank), block(0))),
             _ => None,

@@ -76,8 +76,17 @@ fn expected(call: Call, rank: u32, ranks: u32, salt: u64) -> Vec<u8> {
 
 /// Any operation, of few or many bytes.
 fn any_call(random: &mut Random, ranks: u32) -> Call {
-    let root = random.below(ranks.into()) as u32;
     let most = [13, 200, 20_000, 300_000][random.below(4) as usize];
+    any_call_below(most, random, ranks)
+}
+
+/// Any operation of so few bytes that it is short.
+fn any_short_call(random: &mut Random, ranks: u32) -> Call {
+    any_call_below(49, random, ranks)
+}
+
+fn any_call_below(most: u64, random: &mut Random, ranks: u32) -> Call {
+    let root = random.below(ranks.into()) as u32;
     let bytes = random.below(most);
     let reduction = Reduction {
         combine: SUM,
@@ -113,6 +122,78 @@ fn a_random_sequence_gives_what_plain_loops_give() {
                     "seed {seed}: {call:?} at rank {}",
                     group.rank()
                 );
+            }
+            group.free().unwrap();
+        });
+    }
+}
+
+#[test]
+fn a_rank_that_runs_short_calls_gets_what_it_gets_by_any() {
+    for (ranks, seed) in [(1, 1), (2, 2), (3, 3), (7, 4), (9, 5)] {
+        job(ranks, By::SharedMemory, |_, mut group| {
+            let mut random = Random(seed);
+            for salt in 0..300 {
+                let call = any_short_call(&mut random, ranks as u32);
+                let (gives, gets) = group.lengths(call, None).unwrap();
+                let (input, mut output) =
+                    (given(group.rank(), salt, gives), vec![0; gets as usize]);
+                let mut buffers = Separate {
+                    input: &input,
+                    output: &mut output,
+                };
+                // Some ranks one way, and some the other, in the same operation.
+                let is_short = (u64::from(group.rank()) + salt) % 3 > 0;
+                match group.short(call) {
+                    Some(short) if is_short => group.run_short(short, &mut buffers).unwrap(),
+                    Some(_) => group.run(call, None, &mut buffers).unwrap(),
+                    None => panic!("seed {seed}: {call:?} isn't short"),
+                }
+                let want = expected(call, group.rank(), ranks as u32, salt);
+                assert!(output == want, "seed {seed}: {call:?} at {}", group.rank());
+            }
+            group.free().unwrap();
+        });
+    }
+}
+
+#[test]
+fn a_call_that_is_long_or_wrong_is_not_short() {
+    job(2, By::SharedMemory, |_, mut group| {
+        let broadcast = |root, bytes| Call::Broadcast { root, bytes };
+        assert!(group.short(broadcast(1, 48)).is_some());
+        assert!(group.short(broadcast(1, 49)).is_none());
+        assert!(group.short(broadcast(2, 8)).is_none());
+        let short = group.short(broadcast(1, 8)).unwrap();
+        let refused = group.run_short(short, &mut Separate::default());
+        assert!(matches!(refused, Err(Error::InvalidArgument(_))));
+        group.free().unwrap();
+    });
+    job(2, Progress::Offloaded, |_, group: Group<Library>| {
+        assert!(group.short(Call::Barrier).is_none());
+        group.free().unwrap();
+    });
+}
+
+#[test]
+fn a_long_reduce_in_place_gives_what_separate_buffers_give() {
+    for (ranks, by) in [(2, By::SharedMemory), (2, By::Pulls), (3, By::Pulls)] {
+        job(ranks, by, |_, mut group| {
+            let bytes = 400_000;
+            let mut in_place = given(group.rank(), 5, bytes);
+            let reduction = Reduction {
+                combine: SUM,
+                count: bytes / 4,
+            };
+            let call = Call::Reduce { root: 1, reduction };
+            let mut buffers = InPlace {
+                bytes: &mut in_place,
+                input: 0..bytes as usize,
+                output: 0..bytes as usize,
+            };
+            group.run(call, None, &mut buffers).unwrap();
+            if group.rank() == 1 {
+                assert!(in_place == expected(call, 1, ranks as u32, 5));
             }
             group.free().unwrap();
         });

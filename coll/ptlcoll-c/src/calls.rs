@@ -126,14 +126,39 @@ struct Invocation {
 }
 
 impl Invocation {
+    /// Compiled for each entry: what is known of its call is no question then.
+    #[inline(always)]
     fn run(self) -> c_int {
-        let run = |entry: &mut GroupEntry| {
-            let (call, algorithm) = (self.call?, algorithm(self.algorithm)?);
-            let pointers = place(&entry.group, call, algorithm, (self.from, self.to))?;
-            // SAFETY: the header asks for buffers that the call may use.
-            unsafe { pointers.with(|buffers| entry.group.run(call, algorithm, buffers)) }
+        let number = self.group;
+        code(groups::with(number, |entry| {
+            match self.run_short(&mut entry.group) {
+                Some(done) => done,
+                None => self.run_any(&mut entry.group),
+            }
+        }))
+    }
+
+    /// `None` if the call isn't one of few bytes in plain buffers.
+    #[inline(always)]
+    fn run_short(&self, group: &mut Group<Library>) -> Option<Result<()>> {
+        let (Ok(call), 0) = (&self.call, self.algorithm) else {
+            return None;
         };
-        code(groups::with(self.group, run))
+        let short = group.short(*call)?;
+        let (gives, gets) = group.short_lengths(&short);
+        let pointers = Pointers::separate(self.from, gives, self.to, gets)?;
+        // SAFETY: the header asks for buffers that the call may use.
+        let mut buffers = unsafe { pointers.show() };
+        Some(group.run_short(short, &mut buffers))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn run_any(self, group: &mut Group<Library>) -> Result<()> {
+        let (call, algorithm) = (self.call?, algorithm(self.algorithm)?);
+        let pointers = place(group, call, algorithm, (self.from, self.to))?;
+        // SAFETY: the header asks for buffers that the call may use.
+        unsafe { pointers.with(|buffers| group.run(call, algorithm, buffers)) }
     }
 
     fn begin(self, request: *mut u64) -> c_int {
@@ -194,6 +219,7 @@ fn algorithm(word: u32) -> Result<Option<Algorithm>> {
     Ok(Some(algorithm))
 }
 
+#[inline(always)]
 fn reduction(count: u64, operation: u8, datatype: u8) -> Result<Reduction> {
     match (Operation::try_from(operation), Datatype::try_from(datatype)) {
         (Ok(operation), Ok(datatype)) => Ok(Reduction {

@@ -24,10 +24,17 @@ thread_local! {
 }
 
 /// `PTLCOLL_OK`, or the error's code, whose explanation is kept for the thread.
+#[inline(always)]
 pub(crate) fn code(result: Result<(), Error>) -> c_int {
-    let Err(error) = result else {
-        return 0;
-    };
+    match result {
+        Ok(()) => 0,
+        Err(error) => code_of(error),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn code_of(error: Error) -> c_int {
     let text = CString::new(error.to_string()).unwrap_or_default();
     EXPLANATION.with(|stored| *stored.borrow_mut() = text);
     match error {

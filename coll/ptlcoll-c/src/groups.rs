@@ -66,16 +66,17 @@ pub(crate) fn add(group: Group<Library>) -> Result<u32> {
 }
 
 /// Does something with a group; one thread at a time.
+#[inline(always)]
 pub(crate) fn with<R>(number: u32, f: impl FnOnce(&mut GroupEntry) -> Result<R>) -> Result<R> {
     let latest = LATEST.try_with(Cell::take).unwrap_or_default();
     let slot = match latest {
         Some((latest, slot)) if latest == number => slot,
         _ => find(number)?,
     };
-    let result = slot.with(f).ok_or_else(|| none(number))?;
+    let result = slot.with(f);
     // A thread that ends has no place for it any more.
     let _ = LATEST.try_with(|latest| latest.set(Some((number, slot))));
-    result
+    result.unwrap_or_else(|| Err(none(number)))
 }
 
 #[cold]
@@ -103,6 +104,7 @@ pub(crate) fn remove(number: u32) -> Result<Group<Library>> {
 
 impl Slot {
     /// `None` if the group has been freed.
+    #[inline(always)]
     fn with<R>(&self, f: impl FnOnce(&mut GroupEntry) -> R) -> Option<R> {
         let mut entry = self.entry.lock();
         if self.is_freed.load(Ordering::Relaxed) {
@@ -116,6 +118,7 @@ impl Slot {
     }
 }
 
+#[cold]
 fn none(number: u32) -> Error {
     Error::InvalidArgument(format!(
         "there is no group {number}: it was freed, or never made"

@@ -35,6 +35,36 @@ impl Pointers {
         Ok(pointers)
     }
 
+    /// As [`Pointers::new`], but `None` also if they overlap or anything is wrong.
+    #[inline(always)]
+    pub(crate) fn separate(from: usize, gives: u64, to: usize, gets: u64) -> Option<Self> {
+        let pointers = Pointers {
+            input: (from, gives as usize),
+            output: (to, gets as usize),
+        };
+        let is_there = |at: usize, bytes: u64| {
+            let end = (at as u64).checked_add(bytes);
+            bytes == 0 || at > 0 && end.is_some_and(|end| end <= isize::MAX as u64)
+        };
+        let are_there = is_there(from, gives) && is_there(to, gets);
+        (are_there && !pointers.overlap()).then_some(pointers)
+    }
+
+    /// Shows pointers that are [separate](Pointers::separate).
+    ///
+    /// # Safety
+    /// The caller owns both, and no one else reads or writes them as long as they are shown.
+    #[inline(always)]
+    pub(crate) unsafe fn show<'a>(self) -> Separate<'a> {
+        let ((from, gives), (to, gets)) = (self.input, self.output);
+        // SAFETY: the caller's (see above), not null, of a length that can be.
+        let input = unsafe { shared(from, gives) };
+        // SAFETY: as above; they don't overlap.
+        let output = unsafe { exclusive(to, gets) };
+        Separate { input, output }
+    }
+
+    #[inline]
     fn overlap(&self) -> bool {
         let ((from, gives), (to, gets)) = (self.input, self.output);
         gives > 0 && gets > 0 && from < to + gets && to < from + gives
@@ -63,14 +93,12 @@ impl Pointers {
                 output: to - start..to - start + gets,
             });
         }
-        // SAFETY: the caller's (see above), not null, of a length that can be.
-        let input = unsafe { shared(from, gives) };
-        // SAFETY: as above; they don't overlap.
-        let output = unsafe { exclusive(to, gets) };
-        f(&mut Separate { input, output })
+        // SAFETY: as the caller of this promises.
+        f(&mut unsafe { self.show() })
     }
 }
 
+#[inline]
 unsafe fn shared<'a>(at: usize, bytes: usize) -> &'a [u8] {
     if bytes == 0 {
         return &[];
@@ -79,6 +107,7 @@ unsafe fn shared<'a>(at: usize, bytes: usize) -> &'a [u8] {
     unsafe { slice::from_raw_parts(ptr::with_exposed_provenance(at), bytes) }
 }
 
+#[inline]
 unsafe fn exclusive<'a>(at: usize, bytes: usize) -> &'a mut [u8] {
     if bytes == 0 {
         return &mut [];
