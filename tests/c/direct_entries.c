@@ -8,9 +8,11 @@
 #include <portals4_ext.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <time.h>
 
 #define BYTES  (1u << 21)
 #define PORTAL 3
+#define OWN    4
 #define WORDS  (BYTES / 8)
 
 struct side {
@@ -256,6 +258,49 @@ static void count_arrivals(struct side *side, unsigned int matching)
     }
 }
 
+/* Waits for a byte without a call that makes progress. */
+static void await_byte(const volatile unsigned char *byte, unsigned char value)
+{
+    const time_t until = time(NULL) + PATIENCE_MS / 1000;
+    while (*byte != value && time(NULL) < until) {
+        sched_yield();
+    }
+    SAME(*byte, value);
+}
+
+/* A message to itself that a direct operation triggers arrives without another call. */
+static void trigger_a_message_to_itself(struct side *side, unsigned int matching)
+{
+    ptl_pt_index_t  portal;
+    ptl_process_t   me;
+    ptl_handle_le_t entry;
+    const size_t    from = offsetof(struct side, out) + 64;
+    OK(PtlPTAlloc(side->rig.ni, 0, PTL_EQ_NONE, OWN, &portal));
+    OK(PtlGetId(side->rig.ni, &me));
+    if (matching == PTL_NI_MATCHING) {
+        ptl_me_t any = {.start = side->in, .length = 8, .ct_handle = PTL_CT_NONE, .uid = PTL_UID_ANY};
+        any.options           = PTL_ME_OP_PUT;
+        any.match_id.phys.nid = PTL_NID_ANY;
+        any.match_id.phys.pid = PTL_PID_ANY;
+        OK(PtlMEAppend(side->rig.ni, OWN, &any, PTL_PRIORITY_LIST, NULL, &entry));
+    } else {
+        ptl_le_t any = {.start = side->in, .length = 8, .ct_handle = PTL_CT_NONE, .uid = PTL_UID_ANY};
+        any.options = PTL_LE_OP_PUT;
+        OK(PtlLEAppend(side->rig.ni, OWN, &any, PTL_PRIORITY_LIST, NULL, &entry));
+    }
+    for (unsigned char value = 1; value <= 3; value++) {
+        memset(side->in, 0, 8);
+        memset(side->out, value, 72);
+        OK(PtlTriggeredPut(side->md, from, 8, PTL_NO_ACK_REQ, me, OWN, 0, 0, NULL, 0, side->ct, side->done + 1));
+        OK(PtlPut(side->md, offsetof(struct side, out), 8, PTL_CT_ACK_REQ, rig_peer(&side->rig), PORTAL, 0x77, 0, NULL,
+                  0));
+        await_byte(side->in, value);
+        rig_count(side->ct, ++side->done);
+    }
+    OK(matching == PTL_NI_MATCHING ? PtlMEUnlink(entry) : PtlLEUnlink(entry));
+    OK(PtlPTFree(side->rig.ni, OWN));
+}
+
 static void try_all(struct side *side, unsigned int matching)
 {
     ptl_pt_index_t portal;
@@ -270,6 +315,7 @@ static void try_all(struct side *side, unsigned int matching)
     if (side->rig.pmi.rank == 0) {
         move_bytes(side);
         compute(side);
+        trigger_a_message_to_itself(side, matching);
     }
     unlink_under_fire(side, matching);
     disable_and_forbid(side, matching);

@@ -60,7 +60,8 @@ impl<O: Owner> Library<O> {
             };
             if let Some(is_counted) = counted {
                 if is_counted {
-                    let after = self.note_activity(core);
+                    // What the count has triggered may be for this process itself.
+                    let after = self.after_call(core);
                     drop(guard);
                     self.follow_up(after);
                 }

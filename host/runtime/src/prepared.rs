@@ -95,7 +95,10 @@ impl PreparedOperations {
     #[inline(always)]
     fn place(transfer: &Transfer) -> usize {
         let ProcessId { nid, pid } = transfer.target;
-        let of_kind = transfer.verb as u32 * 3 + transfer.portal + transfer.match_bits as u32;
+        // Nothing of the transfer has been checked yet.
+        let of_kind = (transfer.verb as u32 * 3)
+            .wrapping_add(transfer.portal)
+            .wrapping_add(transfer.match_bits as u32);
         (nid ^ pid).wrapping_add(of_kind) as usize % PLACES
     }
 }
