@@ -269,6 +269,7 @@ fn send(side: &mut Side, to: usize, length: u64, now: Time) {
         words: [length; 6],
         length,
         memory: length,
+        is_awaited: false,
         body,
     };
     assert!(side.endpoint.send(now, name(to), message, false).is_ok());

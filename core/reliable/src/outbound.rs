@@ -13,6 +13,8 @@ pub struct Message<B> {
     pub length: u64,
     /// Bytes of memory that it takes until it is acknowledged.
     pub memory: u64,
+    /// Its sender waits for the acknowledgement: the last packet requests it.
+    pub is_awaited: bool,
     /// Where the body is; returned by `Endpoint::take_finished` once it is acknowledged.
     pub body: B,
 }

@@ -271,14 +271,18 @@ impl<B> Sending<B> {
 
     /// A packet was sent, by a context that lets the pair have `share` bytes in flight.
     /// Whether it requests an acknowledgement: it was sent before, a window is full or half
-    /// used since the last request, or messages are coalesced from now on.
+    /// used since the last request, messages are coalesced from now on, or its message is
+    /// awaited and ends with it.
     #[inline]
     pub(crate) fn requests_ack(&mut self, part: &Part, share: u64, is_path_full: bool) -> bool {
         let cost = cost(part.length);
         self.since_ack_request += cost;
         let window = share.min(self.recv_window);
         let is_full = is_path_full || self.in_flight + cost > self.recv_window;
-        let is_due = self.since_ack_request >= window / 2 || self.begins_coalescing();
+        let message = self.messages.get(part.message);
+        let is_awaited =
+            part.is_last && message.is_some_and(|outbound| outbound.message.is_awaited);
+        let is_due = is_awaited || self.since_ack_request >= window / 2 || self.begins_coalescing();
         let requests = part.retransmitted.is_some() || is_full || is_due;
         if requests {
             self.since_ack_request = 0;

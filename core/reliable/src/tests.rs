@@ -49,6 +49,7 @@ fn send(from: &mut Endpoint<u64>, now: Time, to: u32, length: u64) -> PairId {
         words: [0; 6],
         length,
         memory: length + 1,
+        is_awaited: false,
         body: length,
     };
     let sent = from.send(now, name(to), message, false);
@@ -673,6 +674,7 @@ fn an_unordered_message_fits_one_datagram_or_isnt_taken() {
                 words: [0; 6],
                 length,
                 memory: 0,
+                is_awaited: false,
                 body: 0,
             };
             let taken = one.send(START, name(2), message, false);
@@ -693,6 +695,7 @@ fn an_answer_is_held_only_while_a_message_is_arriving() {
             words: [0; 6],
             length: 0,
             memory: 0,
+            is_awaited: false,
             body: 0,
         };
         let taken = from.send(START, name(0), message, true);
@@ -719,4 +722,30 @@ fn an_answer_is_held_only_while_a_message_is_arriving() {
 fn counts_begin_at_nothing() {
     assert_eq!(endpoint(0).counts(), Counts::default());
     assert_eq!(vec![endpoint(0).due()], [Time::NEVER]);
+}
+
+#[test]
+fn the_last_packet_of_an_awaited_message_requests_its_acknowledgement() {
+    let (mut one, mut other) = (endpoint(0), endpoint(2));
+    met(&mut one, &mut other, 2);
+    for is_awaited in [false, true] {
+        let message = Message {
+            class: Class::Ordered,
+            words: [0; 6],
+            length: 2000,
+            memory: 0,
+            is_awaited,
+            body: 2000,
+        };
+        assert!(one.send(START, name(2), message, false).is_ok());
+        let headers = sent(&mut one, START);
+        let requests: Vec<bool> = headers.iter().map(|h| h.ack_requested).collect();
+        let (last, others) = requests.split_last().expect("it was sent");
+        assert_eq!((*last, others.contains(&true)), (is_awaited, false));
+        for header in &headers {
+            other.on_packet(START, header, true);
+        }
+        let acknowledgements = sent(&mut other, START);
+        assert_eq!(acknowledgements.len(), usize::from(is_awaited));
+    }
 }

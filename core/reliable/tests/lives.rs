@@ -401,6 +401,7 @@ fn an_answer_waits_for_the_end_of_the_message_that_it_may_answer() {
         words: [0, 0, 0, 0, 0, 2],
         length: 0,
         memory: 0,
+        is_awaited: false,
         body: Vec::new(),
     };
     let now = network.now;

@@ -1,6 +1,6 @@
 //! Middleware that makes peers unreachable.
 
-use lintel_claim::Claim;
+use lintel_claim::{Claim, Lent};
 use lintel_nal::forward;
 use lintel_nal::{Arrival, MoveError, Nal, Origin, Outgoing, RemoteLoan, Unreachable, Wake};
 use lintel_types::ProcessId;
@@ -51,6 +51,20 @@ impl<N: Nal> Nal for Fault<N> {
             Err(Unreachable)
         } else {
             self.inner.send(to, words, body)
+        }
+    }
+
+    fn send_lent(
+        &mut self,
+        to: ProcessId,
+        words: &Words,
+        body: Lent<'_>,
+        number: u64,
+    ) -> Result<bool, Unreachable> {
+        if self.is_cut(to) {
+            Err(Unreachable)
+        } else {
+            self.inner.send_lent(to, words, body, number)
         }
     }
 

@@ -1,7 +1,7 @@
 //! Promises about peers.
 
-use crate::rig::{Member, Rig, lease, number_of, pattern, region_of};
-use lintel_claim::Region;
+use crate::rig::{Member, Rig, lease, number_of, pattern, region_of, words};
+use lintel_claim::{Lease, Region};
 use lintel_nal::{Arrival, Nal, Outgoing, Payload};
 use lintel_types::ProcessId;
 
@@ -84,6 +84,7 @@ pub fn streams_of_two_senders_dont_mix<N: Nal>(join: impl Fn(usize) -> Vec<Membe
             }
             Arrival::Streamed(_) => missing -= 1,
             Arrival::Lost(process) => panic!("{process:?} is alive"),
+            Arrival::Returned(number) => panic!("{number} was not lent"),
             Arrival::Broken(origin) => panic!("nothing of {origin:?} was a stream"),
         }
     }
@@ -158,5 +159,33 @@ pub fn a_stream_of_a_lost_sender_is_reported_as_broken<N: Nal>(
         Arrival::Broken(stream) => assert_eq!(stream, origin),
         other => panic!("expected the end of the stream, not {other:?}"),
     }
+    rig.assert_silence();
+}
+
+/// What was lent without an answer to a process that ends is returned, too.
+pub fn what_was_lent_to_a_lost_peer_is_returned<N: Nal>(join: impl Fn(usize) -> Vec<Member<N>>) {
+    let Some(mut rig) = Rig::of(join, 2) else {
+        return;
+    };
+    let (lease, lent, name) = (Lease::new(), Region::new(1 << 20), rig.name(1));
+    rig.send_copied(1, 0, 1, b"hello");
+    rig.receive(0, 5);
+    let pieces = [lent.claim()];
+    let sent = rig
+        .nal(0)
+        .send_lent(name, &words(2), lease.lend(&pieces), 3);
+    if sent != Ok(true) {
+        return; // It was better copied.
+    }
+    rig.members.pop();
+    let (mut returned, mut lost) = (0, 0);
+    while (returned, lost) != (1, 1) {
+        match rig.arrival_after_loss(0) {
+            Arrival::Returned(3) => returned += 1,
+            Arrival::Lost(process) if process == name => lost += 1,
+            other => panic!("expected the return and the loss, not {other:?}"),
+        }
+    }
+    assert_eq!(lease.outstanding(), 0);
     rig.assert_silence();
 }

@@ -1,7 +1,7 @@
 //! Promises about messages.
 
-use crate::rig::{Member, Rig, SIZES, copied, lease, number_of, pattern, region_of};
-use lintel_claim::{Region, copy_vectored};
+use crate::rig::{Member, Rig, SIZES, copied, lease, number_of, pattern, region_of, words};
+use lintel_claim::{Lease, Region, copy_vectored};
 use lintel_nal::{Arrival, Nal, Outgoing, Payload};
 use lintel_wire::OPERAND_BYTES;
 
@@ -208,5 +208,31 @@ pub fn what_finds_no_room_waits_in_order<N: Nal>(join: impl Fn(usize) -> Vec<Mem
         assert!(received.bytes == pattern(number, size(number)));
     }
     assert!(!rig.nal(from).flush(), "everything has arrived");
+    rig.assert_silence();
+}
+
+/// What is lent without an answer arrives whole, and its return is reported once; then it isn't
+/// held any more.
+pub fn what_was_lent_is_returned_once_it_has_arrived<N: Nal>(
+    join: impl Fn(usize) -> Vec<Member<N>>,
+) {
+    let (mut rig, from, to) = Rig::pair(join);
+    for size in SIZES {
+        let (lease, name, bytes) = (Lease::new(), rig.name(to), pattern(size, size));
+        let lent = region_of(&bytes);
+        let pieces = [lent.claim()];
+        let sent = rig
+            .nal(from)
+            .send_lent(name, &words(size), lease.lend(&pieces), 7 * size);
+        if sent != Ok(true) {
+            continue; // It was better copied.
+        }
+        assert!(rig.receive(to, size).bytes == bytes, "{size} bytes");
+        match rig.arrival(from) {
+            Arrival::Returned(number) => assert_eq!(number, 7 * size),
+            other => panic!("expected the return, not {other:?}"),
+        }
+        assert_eq!(lease.outstanding(), 0);
+    }
     rig.assert_silence();
 }

@@ -2,9 +2,10 @@
 //! goes on.
 
 use crate::Member;
-use crate::rig::{Rig, lease, number_of, pattern, region_of};
-use lintel_claim::{Lease, Region};
+use crate::rig::{Rig, lease, number_of, pattern, region_of, words};
+use lintel_claim::{Lease, Lent, Region};
 use lintel_nal::{Arrival, MoveError, Nal, Origin, Outgoing, Payload};
+use lintel_types::ProcessId;
 use std::time::{Duration, Instant};
 
 const LONG: u64 = 1 << 20;
@@ -35,6 +36,28 @@ fn fill(region: &Region, byte: u8) {
 /// A message whose memory was recalled before it arrived is delivered as it was, or
 /// not at all, or as broken: never with bytes written later.
 pub fn recalled_memory_is_read_no_more<N: Nal>(join: impl Fn(usize) -> Vec<Member<N>>) {
+    check_recall(join, |nal, name, memory| {
+        let sent = nal.send(name, &words(1), Outgoing::LentToRead(memory));
+        sent.expect("the peer is there");
+        true
+    });
+}
+
+/// The same of memory whose return would be reported.
+pub fn recalled_memory_without_an_answer_is_read_no_more<N: Nal>(
+    join: impl Fn(usize) -> Vec<Member<N>>,
+) {
+    check_recall(join, |nal, name, memory| {
+        let sent = nal.send_lent(name, &words(1), memory, 9);
+        sent.expect("the peer is there")
+    });
+}
+
+/// Recalls memory that `send` lends; it returns whether it does.
+fn check_recall<N: Nal>(
+    join: impl Fn(usize) -> Vec<Member<N>>,
+    send: impl FnOnce(&mut N, ProcessId, Lent<'_>) -> bool,
+) {
     let (mut rig, from, to) = Rig::pair(join);
     if from == to {
         return; // Nothing is under way between two calls.
@@ -45,7 +68,10 @@ pub fn recalled_memory_is_read_no_more<N: Nal>(join: impl Fn(usize) -> Vec<Membe
     let (lease, bytes) = (Lease::new(), pattern(1, LONG));
     let (lent, place) = (region_of(&bytes), Region::new(LONG));
     let memory = [lent.claim()];
-    rig.send(from, to, 1, Outgoing::LentToRead(lease.lend(&memory)));
+    let name = rig.name(to);
+    if !send(rig.nal(from), name, lease.lend(&memory)) {
+        return; // It was better copied.
+    }
     recall(&mut rig, from, &lease);
     fill(&lent, REUSED);
     rig.send_copied(from, to, 2, b"next");
@@ -67,6 +93,7 @@ pub fn recalled_memory_is_read_no_more<N: Nal>(join: impl Fn(usize) -> Vec<Membe
                 assert!(arrived == bytes, "what arrived whole is what was sent");
             }
             Arrival::Broken(_) => awaited = None,
+            Arrival::Returned(_) => {}
             Arrival::Lost(process) => panic!("{process:?} is alive"),
         }
     }
@@ -176,6 +203,7 @@ pub fn a_recall_leaves_other_leases_alone<N: Nal>(join: impl Fn(usize) -> Vec<Me
                 }
             },
             Arrival::Streamed(_) | Arrival::Broken(_) => awaited = None,
+            Arrival::Returned(_) => {}
             Arrival::Lost(process) => panic!("{process:?} is alive"),
         }
     }

@@ -54,7 +54,7 @@ use directory::Directory;
 use fabric::{Completion, Fabric, Library, Provider, Socket};
 use frame::Seal;
 use frame_buffers::FrameBuffers;
-use lintel_claim::{Claim, Lease, Loan};
+use lintel_claim::{Claim, Lease, Lent, Loan};
 use lintel_nal::{
     Arrival, Capabilities, MoveError, Nal, Origin, Outgoing, RemoteLoan, Resources, Unreachable,
     Wake,
@@ -348,6 +348,16 @@ impl Nal for OfiNal {
         body: Outgoing<'_>,
     ) -> Result<(), Unreachable> {
         self.send_message(to, words, body)
+    }
+
+    fn send_lent(
+        &mut self,
+        to: ProcessId,
+        words: &Words,
+        body: Lent<'_>,
+        number: u64,
+    ) -> Result<bool, Unreachable> {
+        self.send_message_lent(to, words, body, number)
     }
 
     fn next(&mut self) -> Option<Arrival> {

@@ -75,7 +75,8 @@ pub(crate) struct Queued {
 /// Bytes that a peer reads.
 pub(crate) enum Body {
     Bounce(BounceBuffer),
-    Lent(Vec<RegistrationId>, Loan),
+    /// If it has a number, its [return](lintel_nal::Arrival::Returned) is reported.
+    Lent(Vec<RegistrationId>, Loan, Option<u64>),
     /// Recalled; the peer still counts it.
     Void,
 }
@@ -257,6 +258,14 @@ impl Queued {
 }
 
 impl Body {
+    /// Under which its return is reported, if it is.
+    pub(crate) fn number(&self) -> Option<u64> {
+        match self {
+            Body::Lent(_, _, number) => *number,
+            Body::Bounce(_) | Body::Void => None,
+        }
+    }
+
     fn memory(&self) -> u64 {
         match self {
             Body::Bounce(copied) => OVERHEAD + copied.claim().len(),

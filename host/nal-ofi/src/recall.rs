@@ -184,7 +184,7 @@ impl Peer {
     /// Whether memory of that lease may be read or written on its behalf.
     fn uses(&self, lease: &Lease) -> bool {
         let is_of = |loan: &Option<Loan>| loan.as_ref().is_some_and(|loan| loan.is_of(lease));
-        let reads = |body: &Body| matches!(body, Body::Lent(_, loan) if loan.is_of(lease));
+        let reads = |body: &Body| matches!(body, Body::Lent(_, loan, _) if loan.is_of(lease));
         self.sending.bodies.iter().any(reads)
             || self.receiving.inbox.front().is_some_and(|item| {
                 matches!(item, Item::Message(held) if held.body.as_ref().is_some_and(|body| body.announced.is_into(lease)))
@@ -201,7 +201,7 @@ impl Sending {
     /// Recalls bodies of that lease: returns those that aren't announced yet, whose
     /// messages go unsent, and notes the others.
     fn recall(&mut self, lease: &Lease) -> Vec<Body> {
-        let is_of = |body: &Body| matches!(body, Body::Lent(_, loan) if loan.is_of(lease));
+        let is_of = |body: &Body| matches!(body, Body::Lent(_, loan, _) if loan.is_of(lease));
         let is_announced = |message: &&Queued| message.kind == Kind::Rendezvous;
         let unsent = self.queue.iter().filter(is_announced).count();
         let sent = self.bodies.len() - unsent;

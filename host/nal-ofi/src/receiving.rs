@@ -170,7 +170,11 @@ impl OfiNal {
         while is_news(sending.fetched, header.fetched, bodies) {
             sending.fetched = sending.fetched.wrapping_add(1);
             match sending.pop_body() {
-                Some(body) => drop_body(&mut self.link.registrations, body),
+                Some(body) => {
+                    let returned = body.number().map(Arrival::Returned);
+                    self.arrivals.notices.extend(returned);
+                    drop_body(&mut self.link.registrations, body);
+                }
                 None => break,
             }
         }
@@ -300,6 +304,8 @@ impl OfiNal {
         };
         peer.closed_at = Some(now);
         for body in peer.sending.end() {
+            let returned = body.number().map(Arrival::Returned);
+            self.arrivals.notices.extend(returned);
             drop_body(&mut self.link.registrations, body);
         }
         let early = std::mem::take(&mut peer.receiving.early);
@@ -338,7 +344,7 @@ fn is_news(known: u32, said: u32, limit: u32) -> bool {
 pub(crate) fn drop_body(registrations: &mut crate::registrations::Registrations, body: Body) {
     match body {
         Body::Bounce(copied) => registrations.give_back(copied),
-        Body::Lent(holds, _) => holds
+        Body::Lent(holds, ..) => holds
             .into_iter()
             .for_each(|hold| registrations.release(hold)),
         Body::Void => {}

@@ -6,7 +6,7 @@ use crate::peer::{Body, HANDSHAKE_BACKOFF, Peer, QUERY_INTERVAL, Queued};
 use crate::{OfiNal, Operation};
 use lintel_claim::{Claim, Lent, copy_checked, copy_vectored};
 use lintel_memory::length;
-use lintel_nal::{Outgoing, Unreachable};
+use lintel_nal::{Arrival, Outgoing, Unreachable};
 use lintel_types::ProcessId;
 use lintel_wire::{OPERAND_BYTES, WORDS, Words};
 use std::time::Instant;
@@ -86,7 +86,7 @@ impl OfiNal {
                     let bytes = Bytes::User(None, lent.pieces());
                     return self.announce_copy(lane, words, bytes);
                 }
-                self.announce_lent(lane, words, lent)
+                self.announce_lent(lane, words, lent, None)
             }
             // To be filled by an answer: memory that may not be there can be sent
             // from by the kernel only, which checks, and so isn't written from here.
@@ -95,6 +95,23 @@ impl OfiNal {
                 Ok(())
             }
         }
+    }
+
+    /// Sends a long message from its place, unless the provider can't be kept from reading it.
+    pub(crate) fn send_message_lent(
+        &mut self,
+        to: ProcessId,
+        words: &Words,
+        lent: Lent<'_>,
+        number: u64,
+    ) -> Result<bool, Unreachable> {
+        let is_better =
+            lent.len() > self.link.frames.eager() && self.link.fabric.traits().cancels_reads;
+        if is_better {
+            let lane = self.lane_to(to)?;
+            self.announce_lent(lane, words, lent, Some(number))?;
+        }
+        Ok(is_better)
     }
 
     /// The lane of a peer that is to get a message.
@@ -187,17 +204,19 @@ impl OfiNal {
         }
     }
 
-    /// A long body stays in place, and the peer reads it.
+    /// A long body stays in place, and the peer reads it; its return is reported if it has a
+    /// number.
     fn announce_lent(
         &mut self,
         lane: u32,
         words: &Words,
         lent: Lent<'_>,
+        number: Option<u64>,
     ) -> Result<(), Unreachable> {
         let pieces = lent.pieces();
         let held = pieces.iter().filter(|piece| !piece.is_empty());
         if held.clone().count() > MAX_PIECES {
-            return self.announce_copy(lane, words, Bytes::User(None, pieces));
+            return self.announce_copy_of(lane, words, pieces, number);
         }
         let (mut holds, mut table) = (Vec::new(), Vec::new());
         for piece in held {
@@ -209,12 +228,26 @@ impl OfiNal {
                 holds
                     .drain(..)
                     .for_each(|hold| self.link.registrations.release(hold));
-                return self.announce_copy(lane, words, Bytes::User(None, pieces));
+                return self.announce_copy_of(lane, words, pieces, number);
             };
             holds.push(hold);
             table.extend(self.link.registrations.piece(hold, *piece));
         }
-        self.announce(lane, words, Body::Lent(holds, lent.keep()), &table);
+        self.announce(lane, words, Body::Lent(holds, lent.keep(), number), &table);
+        Ok(())
+    }
+
+    /// The peer reads a copy of what was lent, which is returned at once.
+    fn announce_copy_of(
+        &mut self,
+        lane: u32,
+        words: &Words,
+        pieces: &[Claim],
+        number: Option<u64>,
+    ) -> Result<(), Unreachable> {
+        self.announce_copy(lane, words, Bytes::User(None, pieces))?;
+        let returned = number.map(Arrival::Returned);
+        self.arrivals.notices.extend(returned);
         Ok(())
     }
 

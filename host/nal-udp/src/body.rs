@@ -18,8 +18,9 @@ pub(crate) enum Body {
     Small([u8; SMALL]),
     /// A copy in memory of our own, and its length.
     Own(Buffer, u64),
-    /// The user's own memory, lent until the peer has acknowledged it.
-    Lent(Loan),
+    /// The user's own memory, lent until the peer has acknowledged it. If it has a number, its
+    /// [return](lintel_nal::Arrival::Returned) is reported.
+    Lent(Loan, Option<u64>),
 }
 
 impl Body {
@@ -28,7 +29,7 @@ impl Body {
     pub(crate) fn new(outgoing: Outgoing<'_>, buffers: &mut Buffers) -> (Body, u64) {
         match outgoing {
             Outgoing::Copied { operand, pieces } => copy(operand, pieces, buffers),
-            Outgoing::LentToRead(lent) => (Body::Lent(lent.keep()), lent.len()),
+            Outgoing::LentToRead(lent) => (Body::Lent(lent.keep(), None), lent.len()),
             Outgoing::LentToFill(_) => (Body::empty(), 0),
         }
     }
@@ -40,13 +41,13 @@ impl Body {
 
     /// Whether it is memory of that lease.
     pub(crate) fn is_of(&self, lease: &Lease) -> bool {
-        matches!(self, Body::Lent(loan) if loan.is_of(lease))
+        matches!(self, Body::Lent(loan, _) if loan.is_of(lease))
     }
 
     /// Bytes of memory that it and its message take, about.
     pub(crate) fn memory(&self) -> u64 {
         match self {
-            Body::Small(_) | Body::Lent(_) => OVERHEAD,
+            Body::Small(_) | Body::Lent(..) => OVERHEAD,
             Body::Own(_, length) => OVERHEAD + length,
         }
     }
@@ -56,7 +57,7 @@ impl Body {
         match self {
             Body::Small(_) => 1,
             Body::Own(..) => 2,
-            Body::Lent(loan) => 1 + loan.pieces().len(),
+            Body::Lent(loan, _) => 1 + loan.pieces().len(),
         }
     }
 
@@ -67,7 +68,7 @@ impl Body {
             Body::Own(buffer, whole) => {
                 into.push(buffer.claim().slice(0, *whole).slice(offset, length));
             }
-            Body::Lent(loan) => into.extend(parts(loan.pieces(), offset, length)),
+            Body::Lent(loan, _) => into.extend(parts(loan.pieces(), offset, length)),
         }
     }
 }

@@ -241,6 +241,12 @@ impl Inbound {
         }
     }
 
+    /// What was lent under that number isn't sent any more.
+    #[cold]
+    pub(crate) fn on_returned(&mut self, number: u64) {
+        self.notices.push_back(Arrival::Returned(number));
+    }
+
     /// Nothing more arrives from a peer: reported behind all that it sent.
     #[cold]
     pub(crate) fn on_lost_peer(&mut self, lost: &LostPeer) {
@@ -480,6 +486,7 @@ mod tests {
             words: [0; 6],
             length: 0,
             memory: 0,
+            is_awaited: false,
             body: (),
         };
         let sent = endpoint.send(lintel_reliable::Time(0), PEER, message, false);

@@ -49,7 +49,7 @@ use body::Body;
 use buffers::Buffers;
 use inbound::Inbound;
 use inlet::Inlet;
-use lintel_claim::{Claim, Lease, Loan};
+use lintel_claim::{Claim, Lease, Lent, Loan};
 use lintel_nal::{
     Arrival, Capabilities, MoveError, Nal, Origin, Outgoing, RemoteLoan, Unreachable, Wake,
 };
@@ -184,6 +184,39 @@ impl UdpNal {
     }
 }
 
+impl UdpNal {
+    /// Whether a process of that name may be reached.
+    #[inline]
+    fn check_name(&self, to: ProcessId) -> Result<(), Unreachable> {
+        if to == self.me || to.nid == 0 || to.pid == 0 || to.pid > u16::MAX.into() {
+            return Err(Unreachable);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn send_body(&mut self, to: ProcessId, words: &Words, body: Body, length: u64) {
+        let message = Message {
+            class: Class::Ordered,
+            words: *words,
+            length,
+            memory: body.memory(),
+            is_awaited: matches!(body, Body::Lent(_, Some(_))),
+            body,
+        };
+        let now = self.now();
+        let waits = self.inbound.may_be_answered(to);
+        let Ok(pair) = self.endpoint.send(now, to, message, waits) else {
+            unreachable!("ordered messages may have any length");
+        };
+        self.is_coalescing = self.endpoint.may_coalesce(pair);
+        self.is_flushed = false;
+        if !self.is_coalescing {
+            self.transmit(now);
+        }
+    }
+}
+
 impl Nal for UdpNal {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
@@ -198,28 +231,26 @@ impl Nal for UdpNal {
         words: &Words,
         body: Outgoing<'_>,
     ) -> Result<(), Unreachable> {
-        if to == self.me || to.nid == 0 || to.pid == 0 || to.pid > u16::MAX.into() {
-            return Err(Unreachable);
-        }
+        self.check_name(to)?;
         let (body, length) = Body::new(body, &mut self.buffers);
-        let message = Message {
-            class: Class::Ordered,
-            words: *words,
-            length,
-            memory: body.memory(),
-            body,
-        };
-        let now = self.now();
-        let waits = self.inbound.may_be_answered(to);
-        let Ok(pair) = self.endpoint.send(now, to, message, waits) else {
-            unreachable!("ordered messages may have any length");
-        };
-        self.is_coalescing = self.endpoint.may_coalesce(pair);
-        self.is_flushed = false;
-        if !self.is_coalescing {
-            self.transmit(now);
-        }
+        self.send_body(to, words, body, length);
         Ok(())
+    }
+
+    fn send_lent(
+        &mut self,
+        to: ProcessId,
+        words: &Words,
+        body: Lent<'_>,
+        number: u64,
+    ) -> Result<bool, Unreachable> {
+        self.check_name(to)?;
+        let is_long = body.len() > EAGER;
+        if is_long {
+            let lent = Body::Lent(body.keep(), Some(number));
+            self.send_body(to, words, lent, body.len());
+        }
+        Ok(is_long)
     }
 
     fn next(&mut self) -> Option<Arrival> {

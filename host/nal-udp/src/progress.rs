@@ -65,12 +65,14 @@ impl UdpNal {
         }
     }
 
-    /// Takes back the memory of bodies that have been acknowledged.
+    /// Takes back the memory of bodies that have been acknowledged, or whose receiver is lost.
     #[inline]
     fn recycle(&mut self) {
         for message in self.endpoint.take_finished() {
-            if let Body::Own(buffer, _) = message.body {
-                self.buffers.put(buffer);
+            match message.body {
+                Body::Own(buffer, _) => self.buffers.put(buffer),
+                Body::Lent(_, Some(number)) => self.inbound.on_returned(number),
+                Body::Small(_) | Body::Lent(_, None) => {}
             }
         }
     }

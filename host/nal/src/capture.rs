@@ -23,7 +23,7 @@
 use crate::pcapng::{Direction, Writer};
 use crate::{Arrival, MoveError, Nal, Origin, Outgoing, Payload, RemoteLoan, Unreachable};
 use crate::{Wake, forward};
-use lintel_claim::Claim;
+use lintel_claim::{Claim, Lent};
 use lintel_types::ProcessId;
 use lintel_wire::Words;
 use std::io::Write;
@@ -139,6 +139,7 @@ impl<N, W: Write> Capture<N, W> {
             Arrival::Streamed(from) => self.on_change(What::Streamed, from.process, from.uid),
             Arrival::Broken(from) => self.on_change(What::Broken, from.process, from.uid),
             Arrival::Lost(process) => self.on_change(What::Lost, *process, 0),
+            Arrival::Returned(_) => {}
         }
     }
 
@@ -257,6 +258,24 @@ impl<N: Nal, W: Write> Nal for Capture<N, W> {
         let sent = self.inner.send(to, words, body);
         let what = sent.map_or(What::Unreachable, |()| What::Sent);
         self.on_sent(at, what, to, (words, &body));
+        sent
+    }
+
+    fn send_lent(
+        &mut self,
+        to: ProcessId,
+        words: &Words,
+        body: Lent<'_>,
+        number: u64,
+    ) -> Result<bool, Unreachable> {
+        let at = SystemTime::now();
+        let sent = self.inner.send_lent(to, words, body, number);
+        let message = (words, &Outgoing::LentToRead(body));
+        match sent {
+            Ok(true) => self.on_sent(at, What::Sent, to, message),
+            Ok(false) => {}
+            Err(Unreachable) => self.on_sent(at, What::Unreachable, to, message),
+        }
         sent
     }
 

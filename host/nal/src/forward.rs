@@ -28,8 +28,8 @@
 #[macro_export]
 macro_rules! forward {
     ($self:ident $arms:tt: ..Nal) => {
-        $crate::forward!($self $arms: capabilities, send, next, next_inline, done, receive_into,
-            fetch, fill, recall, backlog, lends, resources, traffic, arrivals);
+        $crate::forward!($self $arms: capabilities, send, send_lent, next, next_inline, done,
+            receive_into, fetch, fill, recall, backlog, lends, resources, traffic, arrivals);
     };
     ($self:ident $arms:tt: ..Wake) => {
         $crate::forward!($self $arms: flush, has_queued, check_peers, wake_peers, hold_rings,
@@ -49,6 +49,14 @@ macro_rules! forward {
             words: &$crate::names::Words,
             body: $crate::Outgoing<'_>
         ) -> Result<(), $crate::Unreachable>);
+    };
+    (@send_lent $s:ident $a:tt) => {
+        $crate::forward!(@call $s $a [] [&mut] send_lent(
+            to: $crate::names::ProcessId,
+            words: &$crate::names::Words,
+            body: $crate::names::Lent<'_>,
+            number: u64
+        ) -> Result<bool, $crate::Unreachable>);
     };
     (@next $s:ident $a:tt) => {
         $crate::forward!(@call $s $a [#[inline]] [&mut] next() -> Option<$crate::Arrival>);

@@ -37,7 +37,7 @@ pub use trace::Trace;
 /// What the expansion of [`forward!`] names.
 #[doc(hidden)]
 pub mod names {
-    pub use lintel_claim::{Claim, Lease, Loan};
+    pub use lintel_claim::{Claim, Lease, Lent, Loan};
     pub use lintel_snapshot::Traffic;
     pub use lintel_types::ProcessId;
     pub use lintel_wire::Words;
@@ -129,6 +129,8 @@ pub enum Arrival {
     Broken(Origin),
     /// A process can't be reached any more: it has ended, or been cut off.
     Lost(ProcessId),
+    /// What was [lent](Nal::send_lent) under this number isn't read any more.
+    Returned(u64),
 }
 
 /// The bytes of a message that has arrived.
@@ -188,6 +190,23 @@ pub trait Nal: Wake {
     /// that can't know at once reports [`Arrival::Lost`] later.
     fn send(&mut self, to: ProcessId, words: &Words, body: Outgoing<'_>)
     -> Result<(), Unreachable>;
+
+    /// As [`send`](Self::send), with bytes that stay in place though no response will report
+    /// that they aren't needed any more: [`Arrival::Returned`] reports the number once they have
+    /// arrived, or their receiver is lost; it doesn't after a [recall](Self::recall). False
+    /// if they are better copied: nothing was sent.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send).
+    fn send_lent(
+        &mut self,
+        _to: ProcessId,
+        _words: &Words,
+        _body: Lent<'_>,
+        _number: u64,
+    ) -> Result<bool, Unreachable> {
+        Ok(false)
+    }
 
     /// The next arrival. A message stays the next one until [`done`](Self::done).
     fn next(&mut self) -> Option<Arrival>;

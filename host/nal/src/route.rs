@@ -4,7 +4,7 @@ use crate::{
     Arrival, Capabilities, MoveError, Nal, Origin, Outgoing, RemoteLoan, Resources, Unreachable,
     Wake,
 };
-use lintel_claim::{Claim, Lease, Loan};
+use lintel_claim::{Claim, Lease, Lent, Loan};
 use lintel_snapshot::Traffic;
 use lintel_types::ProcessId;
 use lintel_wire::Words;
@@ -119,7 +119,7 @@ impl<Near: Nal, Far: Nal> Route<Near, Far> {
                 origin.lane |= FAR;
             }
             Arrival::Streamed(origin) | Arrival::Broken(origin) => origin.lane |= FAR,
-            Arrival::Lost(_) => {}
+            Arrival::Lost(_) | Arrival::Returned(_) => {}
         }
         Some(arrival)
     }
@@ -154,6 +154,22 @@ impl<Near: Nal, Far: Nal> Nal for Route<Near, Far> {
             Side::Far => {
                 self.polls_left = ALERT;
                 self.far.send(to, words, body)
+            }
+        }
+    }
+
+    fn send_lent(
+        &mut self,
+        to: ProcessId,
+        words: &Words,
+        body: Lent<'_>,
+        number: u64,
+    ) -> Result<bool, Unreachable> {
+        match self.side(to) {
+            Side::Near => self.near.send_lent(to, words, body, number),
+            Side::Far => {
+                self.polls_left = ALERT;
+                self.far.send_lent(to, words, body, number)
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Middleware that writes a line for every message.
 
 use crate::{Arrival, Nal, Origin, Outgoing, Unreachable, Wake, forward};
+use lintel_claim::Lent;
 use lintel_types::{AckRequest, NiFail, ProcessId};
 use lintel_wire::{Message, Request, Response, Verb, Words};
 use std::fmt::Write;
@@ -104,6 +105,22 @@ impl<N: Nal, F: FnMut(String)> Nal for Trace<N, F> {
     ) -> Result<(), Unreachable> {
         let sent = self.inner.send(to, words, body);
         self.line(if sent.is_ok() { "to" } else { "unreachable" }, to, words);
+        sent
+    }
+
+    fn send_lent(
+        &mut self,
+        to: ProcessId,
+        words: &Words,
+        body: Lent<'_>,
+        number: u64,
+    ) -> Result<bool, Unreachable> {
+        let sent = self.inner.send_lent(to, words, body, number);
+        match sent {
+            Ok(true) => self.line("to", to, words),
+            Ok(false) => {}
+            Err(Unreachable) => self.line("unreachable", to, words),
+        }
         sent
     }
 

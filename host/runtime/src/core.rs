@@ -3,6 +3,7 @@
 
 use crate::effects::Effects;
 use crate::exchange::ExchangeBuffers;
+use crate::lent_replies::LentReplies;
 use crate::log::{Level, log};
 use crate::observed::Observed;
 use crate::owner::Owner;
@@ -15,7 +16,7 @@ use crate::transport::Endpoint;
 use crate::transports::Transports;
 use crate::wakeup::Wakeup;
 use lintel_claim::{Claim, Lease};
-use lintel_engine4::Interface;
+use lintel_engine4::{Interface, Landed};
 use lintel_nal::{Arrival, Nal, Origin, Payload, Wake};
 use lintel_progress::{RoomNext, RoomWait};
 use lintel_types::{InterfaceNumber, List, NiFail, ProcessId};
@@ -39,6 +40,8 @@ pub(crate) struct Core<O: Owner> {
     pub(crate) staged: StagedSends<O::Span>,
     /// Streams that are arriving, with their senders.
     pub(crate) streams: Vec<(Origin, Stream<O::Span>)>,
+    /// Gets whose replies are read in place.
+    pub(crate) lent_replies: LentReplies<Landed>,
     /// Memory that atomics use one after the other.
     pub(crate) exchange: ExchangeBuffers,
     /// What runs beside Portals 4.
@@ -95,6 +98,7 @@ impl<O: Owner> Core<O> {
             owner,
             staged: StagedSends::default(),
             streams: Vec::new(),
+            lent_replies: LentReplies::default(),
             exchange: ExchangeBuffers::new(),
             wakeup: Wakeup::new(bell),
             stats: Stats::new(stats, info),
@@ -265,6 +269,7 @@ impl<O: Owner> Core<O> {
             Arrival::Streamed(origin) => self.on_streamed(origin, NiFail::Ok),
             Arrival::Broken(origin) => self.on_streamed(origin, NiFail::Undeliverable),
             Arrival::Lost(process) => self.on_lost(process),
+            Arrival::Returned(number) => self.on_returned(number),
         }
     }
 
@@ -339,8 +344,10 @@ impl<O: Owner> Core<O> {
 
     /// Whether something is awaited from another process: an answer, a stream, or free space.
     pub(crate) fn awaits_peers(&mut self) -> bool {
-        let waits =
-            self.awaits_answers() || !self.streams.is_empty() || self.protocol.depends_on_peers();
+        let waits = self.awaits_answers()
+            || !self.streams.is_empty()
+            || !self.lent_replies.is_empty()
+            || self.protocol.depends_on_peers();
         waits || self.transports.flush()
     }
 

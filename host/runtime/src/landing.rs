@@ -118,30 +118,35 @@ impl<O: Owner> Core<O> {
         let Some(mut response) = landed.response(NiFail::Ok) else {
             return self.post_landed(landed, NiFail::Ok);
         };
-        let fail = match payload {
+        match payload {
             Payload::Lent(loan) if landed.mlength() > 0 => {
                 let from = pieces.as_slice();
                 response.placed = true;
                 response.fail = O::Mover::fill(self.move_parts(), origin, from, &loan);
                 self.transports.respond(origin.process, &response);
-                response.fail
+                self.post_landed(landed, response.fail);
             }
-            _ => self.reply_from(origin, pieces, &landed, &response),
-        };
-        self.post_landed(landed, fail);
+            _ => self.reply_from(origin, pieces, landed, &response),
+        }
     }
 
-    /// Sends a reply with the bytes of an entry, or with the reason why there are none.
+    /// Sends a reply with the bytes of an entry, or with the reason why there are none. Long ones
+    /// may be read in place, and then the get is over once they have arrived.
     fn reply_from(
         &mut self,
         origin: Origin,
         pieces: &Pieces<O::Span>,
-        landed: &Landed,
+        landed: Landed,
         response: &Response,
-    ) -> NiFail {
+    ) {
         let pool = &mut self.staged.pool;
-        match O::Mover::source(&self.owner, pool, pieces, landed.into()) {
-            Ok(Source::Direct(claims)) => self.reply(origin, response, claims),
+        match O::Mover::source(&self.owner, pool, pieces, (&landed).into()) {
+            Ok(Source::Direct(claims)) => {
+                if let Some(number) = self.reply_lent(origin, &landed, response, claims) {
+                    return self.lent_replies.insert(number, landed);
+                }
+                self.reply(origin, response, claims);
+            }
             Ok(Source::Staged(buffer, claim)) => {
                 self.reply(origin, response, &[claim]);
                 self.staged.pool.put_back(buffer);
@@ -153,10 +158,38 @@ impl<O: Owner> Core<O> {
                     ..*response
                 };
                 self.transports.respond(origin.process, &refusal);
-                return fail;
+                return self.post_landed(landed, fail);
             }
         }
-        NiFail::Ok
+        self.post_landed(landed, NiFail::Ok);
+    }
+
+    /// Sends a reply whose bytes are read in place; returns the number of the loan, unless they
+    /// are to be copied. Short ones are: a later write of the initiator doesn't change them.
+    fn reply_lent(
+        &mut self,
+        origin: Origin,
+        landed: &Landed,
+        response: &Response,
+        pieces: &[Claim],
+    ) -> Option<u64> {
+        let opened = self.interfaces[landed.request().interface.position()].as_ref()?;
+        // Portals 4.3, section `Ordering of data`, write after read.
+        if landed.mlength() <= opened.interface.limits().max_war_ordered_size {
+            return None;
+        }
+        let body = opened.lease.lend(pieces);
+        self.transports
+            .answer_lent(origin.process, &response.to_words(), body)
+    }
+
+    /// A reply was read in place, or its initiator is lost.
+    #[cold]
+    pub(crate) fn on_returned(&mut self, number: u64) {
+        match self.lent_replies.remove(number) {
+            Some(landed) => self.post_landed(landed, NiFail::Ok),
+            None => self.protocol.on_returned(&mut self.transports, number),
+        }
     }
 
     fn reply(&mut self, origin: Origin, response: &Response, pieces: &[Claim]) {
@@ -389,5 +422,48 @@ impl<O: Owner> Core<O> {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{MEMORY, Network};
+    use lintel_types::{Error, EventKind};
+    use std::sync::atomic::Ordering;
+
+    #[test]
+    fn a_long_get_is_over_at_its_target_once_its_bytes_have_arrived() {
+        let network = Network::default();
+        let (initiator, target) = (network.peer(1), network.peer(2));
+        network.is_far.store(true, Ordering::SeqCst);
+        network.holds_returns.store(true, Ordering::SeqCst);
+        initiator.get(&target, MEMORY);
+        assert_eq!(initiator.event().kind, EventKind::Reply);
+        // Short ones don't wait: they were copied.
+        initiator.get(&target, 8);
+        assert_eq!(initiator.event().kind, EventKind::Reply);
+        let (queue, entry) = (target.queue, target.entry);
+        let event = target.event();
+        assert_eq!((event.kind, event.mlength), (EventKind::Get, 8));
+        let taken = target.library.queue_take(queue);
+        assert_eq!(taken.map(|taken| taken.event().kind), Err(Error::EqEmpty));
+        assert_eq!(target.library.unlink(entry), Err(Error::InUse));
+        network.holds_returns.store(false, Ordering::SeqCst);
+        let event = target.event();
+        assert_eq!((event.kind, event.mlength), (EventKind::Get, MEMORY));
+        assert_eq!(target.library.unlink(entry), Ok(()));
+    }
+
+    #[test]
+    fn an_interface_closes_while_a_reply_is_read_in_place() {
+        let network = Network::default();
+        let (initiator, target) = (network.peer(1), network.peer(2));
+        network.is_far.store(true, Ordering::SeqCst);
+        network.holds_returns.store(true, Ordering::SeqCst);
+        initiator.get(&target, MEMORY);
+        assert_eq!(initiator.event().kind, EventKind::Reply);
+        drop(target);
+        initiator.get(&initiator, 8);
+        assert_eq!(initiator.event().mlength, 8, "it goes on");
     }
 }

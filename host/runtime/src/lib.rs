@@ -46,6 +46,7 @@ mod exchange;
 mod helper;
 mod key;
 mod landing;
+mod lent_replies;
 mod library;
 mod lifecycle;
 mod loans;

@@ -52,6 +52,9 @@ pub trait Protocol<M: Memory>: Send {
     /// A stream that this protocol named the place of is whole, or broken.
     fn on_streamed(&mut self, transports: &mut Transports, origin: Origin, fail: NiFail);
 
+    /// What was lent under that number isn't read any more.
+    fn on_returned(&mut self, transports: &mut Transports, number: u64);
+
     /// A process can't be reached any more.
     fn on_lost(&mut self, transports: &mut Transports, process: ProcessId);
 
@@ -97,6 +100,8 @@ impl<M: Memory> Protocol<M> for () {
     }
 
     fn on_streamed(&mut self, _: &mut Transports, _: Origin, _: NiFail) {}
+
+    fn on_returned(&mut self, _: &mut Transports, _: u64) {}
 
     fn on_lost(&mut self, _: &mut Transports, _: ProcessId) {}
 

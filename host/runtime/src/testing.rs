@@ -4,7 +4,9 @@ use crate::library::Library;
 use crate::memory::Memory;
 use crate::owner::{LocalProcess, Owner};
 use crate::transport::{Endpoint, Transport};
-use lintel_claim::{Claim, CrossMemoryError, Key, Lease, Loan, Region, RemoteSpan, copy_vectored};
+use lintel_claim::{
+    Claim, CrossMemoryError, Key, Lease, Lent, Loan, Region, RemoteSpan, copy_vectored,
+};
 use lintel_engine4::{DescriptorSpec, EntrySpec, Transfer};
 use lintel_memory::Buffer;
 use lintel_nal::{
@@ -61,6 +63,10 @@ pub(crate) fn segment() -> Arc<Segment> {
 pub(crate) struct Network {
     inboxes: Arc<Mutex<HashMap<ProcessId, Inbox>>>,
     pub(crate) is_held: Arc<AtomicBool>,
+    /// As between nodes: nobody fills memory of others, and replies are lent.
+    pub(crate) is_far: Arc<AtomicBool>,
+    /// Returns of what was lent aren't reported meanwhile.
+    pub(crate) holds_returns: Arc<AtomicBool>,
 }
 
 /// Bytes that a queued message stands for.
@@ -87,6 +93,8 @@ struct Port {
     network: Network,
     me: ProcessId,
     queued: VecDeque<(ProcessId, Message)>,
+    /// Numbers of loans to be returned.
+    lent: VecDeque<u64>,
 }
 
 impl Network {
@@ -125,6 +133,7 @@ impl Network {
             network: self.clone(),
             me,
             queued: VecDeque::new(),
+            lent: VecDeque::new(),
         }))
     }
 
@@ -155,6 +164,7 @@ impl Nal for Port {
         }
         let body = match body {
             Outgoing::Copied { operand, pieces } => copied(operand, pieces),
+            Outgoing::LentToFill(_) if self.is_far() => copied(None, &[]),
             Outgoing::LentToRead(lent) | Outgoing::LentToFill(lent) => Body::Lent(lent.keep()),
         };
         let from = Origin {
@@ -168,7 +178,29 @@ impl Nal for Port {
         Ok(())
     }
 
+    fn send_lent(
+        &mut self,
+        to: ProcessId,
+        words: &Words,
+        body: Lent<'_>,
+        number: u64,
+    ) -> Result<bool, Unreachable> {
+        if !self.is_far() {
+            return Ok(false);
+        }
+        let pieces = body.pieces();
+        let operand = None;
+        self.send(to, words, Outgoing::Copied { operand, pieces })?;
+        self.lent.push_back(number);
+        Ok(true)
+    }
+
     fn next(&mut self) -> Option<Arrival> {
+        if !self.network.holds_returns.load(Ordering::SeqCst) {
+            if let Some(number) = self.lent.pop_front() {
+                return Some(Arrival::Returned(number));
+            }
+        }
         let inboxes = self.network.inboxes.lock();
         let message = inboxes.get(&self.me)?.messages.front()?;
         let payload = match &message.body {
@@ -226,6 +258,10 @@ impl Wake for Port {
 }
 
 impl Port {
+    fn is_far(&self) -> bool {
+        self.network.is_far.load(Ordering::SeqCst)
+    }
+
     /// Does something with the part of one lent piece that the caller names.
     fn on_lent(
         &self,
@@ -281,6 +317,7 @@ pub(crate) struct Peer {
     /// The memory of the entry, and of the descriptor.
     pub(crate) memory: Region,
     pub(crate) descriptor: Handle,
+    pub(crate) entry: Handle,
 }
 
 /// Bytes of a peer's memory.
@@ -306,7 +343,7 @@ impl Peer {
             min_free: 0,
             user_ptr: 0,
         };
-        library
+        let entry = library
             .append(interface, entry, List::Priority)
             .expect("there is room");
         let spec = DescriptorSpec {
@@ -323,12 +360,26 @@ impl Peer {
             queue,
             memory,
             descriptor: descriptor.expect("there is room"),
+            entry,
         }
     }
 
     /// Puts the first bytes of this peer's memory to the other's.
     pub(crate) fn put(&self, to: &Peer, length: u64) {
         let transfer = put_of(self.descriptor, to.me, length);
+        let started = self.library.start_by(|| transfer.clone());
+        started.expect("the arguments are valid");
+    }
+
+    /// Gets the first bytes of the other's memory.
+    pub(crate) fn get(&self, from: &Peer, length: u64) {
+        let transfer = Transfer {
+            verb: Verb::Get,
+            source: Handle::INVALID,
+            sink: self.descriptor,
+            ack: AckRequest::None,
+            ..put_of(self.descriptor, from.me, length)
+        };
         let started = self.library.start_by(|| transfer.clone());
         started.expect("the arguments are valid");
     }

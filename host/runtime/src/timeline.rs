@@ -10,6 +10,7 @@
 //! in a call begins with the call, and what a message of few bytes takes isn't measured.
 
 use crate::log::{Level, log};
+use lintel_claim::Lent;
 use lintel_lock::Mutex;
 use lintel_nal::{Arrival, Nal, Origin, Outgoing, Payload, Unreachable, Wake, forward};
 use lintel_snapshot::Awaited;
@@ -308,6 +309,21 @@ impl<N: Nal> Nal for Recorded<N> {
         };
         self.recorder.on_sent(to, words, since, length_ns);
         Ok(())
+    }
+
+    fn send_lent(
+        &mut self,
+        to: ProcessId,
+        words: &Words,
+        body: Lent<'_>,
+        number: u64,
+    ) -> Result<bool, Unreachable> {
+        let since = BEGAN.take().unwrap_or_else(now);
+        let is_sent = self.inner.send_lent(to, words, body, number)?;
+        if is_sent {
+            self.recorder.on_sent(to, words, since, 0);
+        }
+        Ok(is_sent)
     }
 
     fn next(&mut self) -> Option<Arrival> {

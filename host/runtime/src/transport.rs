@@ -272,8 +272,8 @@ impl Transport {
 
 impl Nal for Transport {
     forward!(self { Transport::Shm(nal) => nal, Transport::Routed(nal) => nal, Transport::Boxed(nal) => nal }:
-        capabilities, next, done, receive_into, fetch, fill, recall, backlog, lends, resources,
-        traffic, arrivals);
+        capabilities, send_lent, next, done, receive_into, fetch, fill, recall, backlog, lends,
+        resources, traffic, arrivals);
 
     #[inline(always)]
     fn send(

@@ -3,7 +3,7 @@
 use crate::direct_entries::{DirectEntries, DirectEntry};
 use crate::timeline::Recorder;
 use crate::transport::Transport;
-use lintel_claim::Claim;
+use lintel_claim::{Claim, Lent};
 use lintel_engine4::{Backlog, Undeliverable};
 use lintel_nal::{Loopback, MoveError, Nal, Origin, Outgoing, RemoteLoan, Wake};
 use lintel_nal_shm::ShmNal;
@@ -39,6 +39,8 @@ pub struct Transports {
     blocked: Option<ProcessId>,
     /// The process whose backlog a caller waits for.
     awaited: Option<ProcessId>,
+    /// Numbers of loans so far.
+    lent: u64,
 }
 
 impl Transports {
@@ -62,6 +64,7 @@ impl Transports {
             congested: false,
             blocked: None,
             awaited: None,
+            lent: 0,
         }
     }
 
@@ -177,6 +180,28 @@ impl Transports {
         self.nal.hold_rings(to, true);
         let _ = self.send(to, &response.to_words(), body);
         self.nal.hold_rings(to, false);
+    }
+
+    /// Sends a response with bytes that stay in place until they are
+    /// [returned](lintel_nal::Arrival::Returned): under this number. `None`, and nothing was
+    /// sent, if they are better copied.
+    #[inline(never)]
+    pub(crate) fn answer_lent(
+        &mut self,
+        to: ProcessId,
+        words: &Words,
+        body: Lent<'_>,
+    ) -> Option<u64> {
+        if to == self.me {
+            return None;
+        }
+        let number = self.lent;
+        let is_sent = self.nal.send_lent(to, words, body, number);
+        is_sent.ok().filter(|is_sent| *is_sent)?;
+        self.lent += 1;
+        self.to = to;
+        self.sent = true;
+        Some(number)
     }
 
     /// Fetches what the sender of a message has lent to be read.

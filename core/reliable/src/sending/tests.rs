@@ -22,6 +22,7 @@ fn push_body(sending: &mut Sending<u64>, body: u64, length: u64) {
         words: [0; 6],
         length,
         memory: length,
+        is_awaited: false,
         body,
     };
     sending.push(Outbound::new(message, false));

@@ -34,6 +34,7 @@ fn an_unreliable_message_that_did_not_leave_is_not_sent() {
         words: [0; 6],
         length: 10,
         memory: 0,
+        is_awaited: false,
         body: 0,
     };
     assert!(one.send(START, name(2), message, false).is_ok());

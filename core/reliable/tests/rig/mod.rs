@@ -173,6 +173,7 @@ impl Network {
             words: [0, 0, 0, 0, 0, number],
             length,
             memory: length,
+            is_awaited: false,
             body: pattern(number, length),
         };
         let now = self.now;

@@ -30,6 +30,9 @@ enum StreamTarget {
     Reply(PendingReply),
 }
 
+/// Bytes up to which a reply isn't worth a loan.
+const SHORT_REPLY: u64 = 4096;
+
 impl<O: Owner3> Portals3<O> {
     #[inline]
     pub(crate) fn on_request(
@@ -155,7 +158,12 @@ impl<O: Owner3> Portals3<O> {
         self.post_landed(transports, landed, fail);
     }
 
-    fn post_landed(&mut self, transports: &mut Transports, landed: Landed, fail: NiFail) {
+    pub(crate) fn post_landed(
+        &mut self,
+        transports: &mut Transports,
+        landed: Landed,
+        fail: NiFail,
+    ) {
         if let Some((interface, mut effects)) = self.interface(transports) {
             interface.on_landed(landed, fail, &mut effects);
         }
@@ -195,7 +203,8 @@ impl<O: Owner3> Portals3<O> {
         self.post_landed(transports, landed, response.fail);
     }
 
-    /// Sends a reply with the bytes of a descriptor, or with the reason why there are none.
+    /// Sends a reply with the bytes of a descriptor, or with the reason why there are none. Long
+    /// ones may be read in place, and then the get is over once they have arrived.
     fn reply_from(
         &mut self,
         transports: &mut Transports,
@@ -209,10 +218,32 @@ impl<O: Owner3> Portals3<O> {
             Err(fail) => return self.finish_landing(transports, origin, landed, fail),
         };
         if let Some(response) = landed.response(NiFail::Ok) {
+            if let Source::Direct(claims) = source {
+                if let Some(number) = self.reply_lent(transports, origin, &response, claims) {
+                    return self.lent_replies.insert(number, landed);
+                }
+            }
             reply(transports, origin, &response, source.claims());
         }
         self.put_back(source);
         self.post_landed(transports, landed, NiFail::Ok);
+    }
+
+    /// Sends a reply whose bytes are read in place; returns the number of the loan, unless they
+    /// are to be copied.
+    fn reply_lent(
+        &self,
+        transports: &mut Transports,
+        origin: Origin,
+        response: &Response,
+        pieces: &[Claim],
+    ) -> Option<u64> {
+        let lease = &self
+            .open
+            .as_ref()
+            .filter(|_| response.mlength > SHORT_REPLY)?
+            .lease;
+        transports.answer_lent(origin.process, &response.to_words(), lease.lend(pieces))
     }
 
     /// Swaps the bytes of a request with the target's. The lock keeps exchanges apart.

@@ -1,5 +1,6 @@
 //! The protocol's state under the library's lock.
 
+use crate::lent_replies::LentReplies;
 use crate::portals3::effects::Effects;
 use crate::portals3::landing::Stream;
 use crate::portals3::lifecycle::NUMBER;
@@ -10,7 +11,7 @@ use crate::protocol::{Deferred, Protocol};
 use crate::staged_sends::StagedSends;
 use crate::transports::Transports;
 use lintel_claim::{Claim, Lease};
-use lintel_engine3::Interface;
+use lintel_engine3::{Interface, Landed};
 use lintel_nal::{Nal, Origin, Payload};
 use lintel_snapshot::InterfaceState;
 use lintel_types::{NiFail, ProcessId};
@@ -27,6 +28,8 @@ pub struct Portals3<O: Owner3> {
     pub(crate) staged: StagedSends<O::Span>,
     /// Streams that are arriving, with their senders.
     pub(crate) streams: Vec<(Origin, Stream<O::Span>)>,
+    /// Gets whose replies are read in place.
+    pub(crate) lent_replies: LentReplies<Landed>,
     /// The processes that something has come from, and the last of them.
     known: (HashSet<ProcessId>, Option<ProcessId>),
 }
@@ -73,6 +76,7 @@ impl<O: Owner3> Protocol<O> for Portals3<O> {
             queues: owner.queues(),
             staged: StagedSends::default(),
             streams: Vec::new(),
+            lent_replies: LentReplies::default(),
             known: Default::default(),
         }
     }
@@ -125,6 +129,12 @@ impl<O: Owner3> Protocol<O> for Portals3<O> {
         self.end_stream(transports, origin, fail);
     }
 
+    fn on_returned(&mut self, transports: &mut Transports, number: u64) {
+        if let Some(landed) = self.lent_replies.remove(number) {
+            self.post_landed(transports, landed, NiFail::Ok);
+        }
+    }
+
     fn on_lost(&mut self, transports: &mut Transports, process: ProcessId) {
         let known = self.known.0.remove(&process);
         self.known.1 = None;
@@ -150,7 +160,9 @@ impl<O: Owner3> Protocol<O> for Portals3<O> {
 
     fn depends_on_peers(&self) -> bool {
         let awaits = |opened: &OpenInterface<O>| opened.interface.operations_under_way() > 0;
-        self.open.as_ref().is_some_and(awaits) || !self.streams.is_empty()
+        self.open.as_ref().is_some_and(awaits)
+            || !self.streams.is_empty()
+            || !self.lent_replies.is_empty()
     }
 
     fn loans(&self) -> usize {
@@ -164,6 +176,7 @@ impl<O: Owner3> Protocol<O> for Portals3<O> {
         lease.revoke();
         transports.nal.recall(lease);
         self.abort_streams(transports);
+        self.lent_replies.drop_if(|_| true);
         self.staged.close(NUMBER);
         self.queues.end_all();
         // For those who wait for a queue.
