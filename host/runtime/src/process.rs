@@ -51,7 +51,7 @@ impl Process {
         let generic = settings.mode == Mode::Generic;
         if !self.remote.is_open() && !self.library.is_open() {
             self.generic.store(generic, Ordering::Relaxed);
-            let is_recorded = settings.trace.is_some();
+            let is_recorded = settings.records_calls();
             self.detour.store(generic || is_recorded, Ordering::Relaxed);
         }
         Ok(())

@@ -25,7 +25,7 @@ pub struct Setting {
 }
 
 /// Every variable that the library reads.
-pub const SETTINGS: [Setting; 16] = [
+pub const SETTINGS: [Setting; 17] = [
     Setting {
         name: "PTL_NAL",
         default: "shm; shm,udp if PTL_IFACE is set",
@@ -102,6 +102,12 @@ pub const SETTINGS: [Setting; 16] = [
         values: "a directory",
         meaning: "where the process writes a timeline of its calls, messages, events and waits when it \
                   leaves the network, for `lintel trace`",
+    },
+    Setting {
+        name: "PTL_TRACE_CALLS",
+        default: "on",
+        values: "on, off",
+        meaning: "whether timelines have calls, too, which cost as much as the messages",
     },
     Setting {
         name: "PTL_PCAP",
@@ -219,10 +225,19 @@ pub struct Settings {
     pub faults: Option<Faults>,
     /// The directory for timelines, if they are asked for.
     pub trace: Option<PathBuf>,
+    /// Whether timelines have calls, too.
+    pub trace_calls: bool,
     /// The directory for captured messages, if they are asked for.
     pub pcap: Option<PathBuf>,
     /// Level of the log.
     pub level: Level,
+}
+
+impl Settings {
+    /// Whether calls are recorded.
+    pub(crate) fn records_calls(&self) -> bool {
+        self.trace.is_some() && self.trace_calls
+    }
 }
 
 /// A variable has a value that isn't understood.
@@ -304,6 +319,7 @@ impl Settings {
                 None => None,
             },
             trace: given("PTL_TRACE").map(PathBuf::from),
+            trace_calls: on_or_off(read("PTL_TRACE_CALLS"))?,
             pcap: given("PTL_PCAP").map(PathBuf::from),
             level: level(read("PTL_LOG"))?,
         })

@@ -10,7 +10,7 @@
 //! in a call begins with the call, and what a message of few bytes takes isn't measured.
 
 use crate::log::{Level, log};
-use lintel_claim::Lent;
+use lintel_claim::{Claim, Lent};
 use lintel_lock::Mutex;
 use lintel_nal::{Arrival, Nal, Origin, Outgoing, Payload, Unreachable, Wake, forward};
 use lintel_snapshot::Awaited;
@@ -291,7 +291,6 @@ impl<N> Recorded<N> {
 }
 
 impl<N: Nal> Nal for Recorded<N> {
-    // Not `next_inline`: each message goes through `next`.
     forward!(self { Recorded { inner, .. } => inner }: capabilities, receive_into, fetch, fill,
         recall, backlog, lends, resources, traffic, arrivals);
 
@@ -333,6 +332,15 @@ impl<N: Nal> Nal for Recorded<N> {
             self.recorder.on_next(origin.process, words, is_short);
         }
         arrival
+    }
+
+    fn next_inline(&mut self) -> Option<(Origin, Words, Claim)> {
+        let next = self.inner.next_inline();
+        if let Some((origin, words, body)) = &next {
+            let is_short = body.len() <= SHORT;
+            self.recorder.on_next(origin.process, words, is_short);
+        }
+        next
     }
 
     fn done(&mut self, origin: Origin) {

@@ -294,10 +294,17 @@ impl Nal for Transport {
         match self {
             Transport::Shm(nal) => nal.next_inline(),
             Transport::Routed(nal) => nal.next_inline(),
-            // A trace shows each message, and so takes it by `next`.
-            Transport::Boxed(_) => None,
+            Transport::Boxed(nal) => next_inline_boxed(&mut **nal),
         }
     }
+}
+
+/// Apart, so that the common path keeps its registers. Middleware that has to see whole arrivals
+/// returns nothing.
+#[cold]
+#[inline(never)]
+fn next_inline_boxed(nal: &mut (dyn Nal + Send)) -> Option<(Origin, Words, Claim)> {
+    nal.next_inline()
 }
 
 impl Wake for Transport {

@@ -11,13 +11,19 @@ use serde_json::Value;
 
 /// A measurement of two ranks, its timelines merged.
 fn measured(sizes: &str) -> Vec<Value> {
+    measured_with(sizes, "on")
+}
+
+/// As [`measured`], with calls or without.
+fn measured_with(sizes: &str, calls: &str) -> Vec<Value> {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let out = folder.path().join("trace.json");
     let words = format!("perf put --sizes={sizes} --time=1 --rounds=1 --csv=-");
     let mut command = Command::new(env!("CARGO_BIN_EXE_lintel"));
     command
         .args(words.split(' '))
-        .env("PTL_TRACE", folder.path());
+        .env("PTL_TRACE", folder.path())
+        .env("PTL_TRACE_CALLS", calls);
     let ended = command.stdout(Stdio::null()).status().expect("it starts");
     assert!(ended.success());
     let text = |path: &std::path::Path| path.to_str().expect("text").to_owned();
@@ -61,6 +67,14 @@ fn spans_of_a_track_nest_and_each_point_of_an_arrow_is_in_one() {
         let is_in = |(begin, end): &(u64, u64)| (*begin..=*end).contains(&at);
         assert!(tracks[&track].iter().any(is_in), "{point}");
     }
+}
+
+#[test]
+fn without_calls_a_timeline_has_the_messages_and_their_arrows() {
+    let trace = measured_with("8", "off");
+    let has = |key: &str, value: &str| trace.iter().any(|event| event[key] == value);
+    assert!(has("name", "PUT") && has("cat", "message"));
+    assert!(!has("name", "PtlPut") && !has("name", "PtlMDBind"));
 }
 
 #[test]
