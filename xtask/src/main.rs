@@ -8,6 +8,7 @@
 mod assault;
 mod book;
 mod c_tests;
+mod container;
 mod deb;
 mod demo;
 mod deny;
@@ -34,6 +35,7 @@ mod sanitize;
 mod shell;
 mod slurm;
 mod soak;
+mod spack;
 mod spec;
 mod suite;
 mod symbols;
@@ -72,6 +74,12 @@ cargo xtask COMMAND
   vendor [--out FILE] [--try]
                       pack the last commit with the sources of all dependencies; --try
                       checks it without network and registry
+  container [--try]   build the image of packaging/Containerfile with buildah; --try
+                      begins it with a fresh Debian instead of a registry's images,
+                      compiles and runs a program in it (needs root)
+  spack [--out DIR] [--try]
+                      make a repository of recipes for Spack with the vendored sources;
+                      --try installs from it, compiles and runs a program
 
   soak [--minutes M | --seconds S] [--seed N] [--nal LIST] [--fault WHAT]
                       random operations among 8 processes on 2 virtual nodes; each
@@ -142,6 +150,8 @@ fn main() -> ExitCode {
             dist::install_all(&tree, &dist::Place::read(&rest)?)
         }),
         "deb" => one("deb", || deb::run(&tree, &rest)),
+        "container" => one("container", || container::run(&tree, &rest)),
+        "spack" => one("spack", || spack::run(&tree, &rest)),
         "vendor" => one("vendor", || vendor::run(&tree, &rest)),
         "layers" => one("layers", || layers::check(&tree)),
         "deny" => many(|report| deny::run(&tree, report)),

@@ -27,15 +27,26 @@ pub fn run(tree: &Tree, words: &[&str]) -> Outcome {
     let name = format!("lintel-{}", tree.version()?);
     let default = tree.target.join(format!("vendor/{name}-vendored.tar.gz"));
     let out = options.get("--out").map_or(default, PathBuf::from);
-    let folder = tree.fresh_folder("vendor/sources")?;
-    export(tree, &folder.join(&name))?;
-    add_dependencies(tree, &folder.join(&name))?;
-    pack(tree, &folder, &name, &out)?;
+    archive(tree, &out)?;
     println!("   {}", out.display());
     match is_tried {
         true => try_offline(tree, &out, &name),
         false => Ok(()),
     }
+}
+
+/// Makes the archive.
+pub fn archive(tree: &Tree, out: &Path) -> Outcome {
+    let name = format!("lintel-{}", tree.version()?);
+    let folder = tree.fresh_folder("vendor/sources")?;
+    sources(tree, &folder.join(&name))?;
+    pack(tree, &folder, &name, out)
+}
+
+/// Puts the last commit and the sources of all dependencies into a folder.
+pub fn sources(tree: &Tree, to: &Path) -> Outcome {
+    export(tree, to)?;
+    add_dependencies(tree, to)
 }
 
 /// The files of the last commit.
