@@ -107,7 +107,7 @@ pub const SETTINGS: [Setting; 17] = [
         name: "PTL_TRACE_CALLS",
         default: "on",
         values: "on, off",
-        meaning: "whether timelines have calls, too, which cost as much as the messages",
+        meaning: "whether timelines have calls, too; without them their records reach further back",
     },
     Setting {
         name: "PTL_PCAP",
