@@ -25,8 +25,8 @@ const BUDGET: &str = "spec/instructions.toml";
 const HEADER: &str = "/usr/include/valgrind/callgrind.h";
 /// The programs: the package of the library, the library's file, the name that it is loaded by,
 /// and the source.
-const PROGRAMS: [[&str; 4]; 3] = [
-    ["portals4-c", "libportals.so", "libportals.so.4", "calls.c"],
+const PROGRAMS: [[&str; 4]; 4] = [
+    ["portals4-c", "libportals.so", PORTALS, "calls.c"],
     [
         "portals3-c",
         "libportals3.so",
@@ -34,7 +34,11 @@ const PROGRAMS: [[&str; 4]; 3] = [
         "calls3.c",
     ],
     ["cci-c", "libcci.so", "libcci.so.2", "calls_cci.c"],
+    ["ptlcoll-c", "libptlcoll.so", COLLECTIVES, "calls_coll.c"],
 ];
+/// Built first: the program of [`COLLECTIVES`] calls it, too.
+const PORTALS: &str = "libportals.so.4";
+const COLLECTIVES: &str = "libptlcoll.so.1";
 /// A call with no work; what it counts is the counting's own.
 const EMPTY: &str = "nothing";
 /// A call that hasn't found what it should.
@@ -111,6 +115,7 @@ fn build_one(
     std::fs::copy(&built, &library).map_err(|e| format!("{}: {e}", built.display()))?;
     let source = tree.path("tests/c/instructions").join(source);
     let program = folder.join(source.file_stem().unwrap_or_default());
+    let portals = (*soname == COLLECTIVES).then(|| folder.join(PORTALS));
     shell::output(
         Command::new("cc")
             .args(["-std=c11", "-O1", "-g", "-Wall", "-Wextra", "-Werror"])
@@ -118,6 +123,7 @@ fn build_one(
             .arg(tree.path("include"))
             .arg(&source)
             .arg(&library)
+            .args(portals)
             .arg(format!("-Wl,-rpath,{}", folder.display()))
             .arg("-o")
             .arg(&program),
