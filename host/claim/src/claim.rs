@@ -98,6 +98,23 @@ impl Claim {
         }
     }
 
+    /// As [`slice`](Self::slice), but nothing if not all of it lies in this claim.
+    ///
+    /// ```
+    /// let region = lintel_claim::Region::new(10);
+    /// let claim = region.claim();
+    /// assert_eq!(claim.part(2, 8).map(|part| part.len()), Some(8));
+    /// assert!(claim.part(3, 8).is_none() && claim.part(u64::MAX, 2).is_none());
+    /// ```
+    #[inline(always)]
+    pub fn part(self, offset: u64, length: u64) -> Option<Claim> {
+        let end = offset.checked_add(length)?;
+        (end <= self.length).then(|| Claim {
+            start: self.start.wrapping_add(offset as usize),
+            length,
+        })
+    }
+
     /// Copies the first bytes into memory of our own; returns how many, the smaller of
     /// both lengths. The bytes are read once: what is parsed from `into` afterwards
     /// can't change under the parser.
@@ -174,16 +191,7 @@ impl Claim {
     /// not be there any more.
     #[inline(always)]
     pub fn prefetch_to_write(self, offset: u64) {
-        let byte = self.slice(offset, 1);
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: a prefetch changes no memory, and faults nowhere; a processor without this
-        // instruction takes it for none.
-        unsafe {
-            std::arch::asm!("prefetchw [{}]", in(reg) byte.start,
-                options(nostack, preserves_flags, readonly));
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = byte;
+        prefetch_to_write(self.slice(offset, 1).start);
     }
 
     /// The first byte, for the kernel and for the raw copy.
@@ -207,6 +215,21 @@ impl Claim {
         // callers, all in this crate, let the reference go before they return.
         Some(unsafe { AtomicU64::from_ptr(self.start.cast()) })
     }
+}
+
+/// Has the processor fetch the line of a byte in order to write it: then no other processor keeps
+/// it. A hint: nothing need be there.
+#[inline(always)]
+pub fn prefetch_to_write(byte: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch changes no memory, and faults nowhere; a processor without this
+    // instruction takes it for none.
+    unsafe {
+        std::arch::asm!("prefetchw [{}]", in(reg) byte,
+            options(nostack, preserves_flags, readonly));
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = byte;
 }
 
 impl Default for Claim {

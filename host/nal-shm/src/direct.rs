@@ -66,12 +66,6 @@ impl DirectPlace {
     pub fn prefetch_to_write(&self, offset: u64) {
         self.claim.prefetch_to_write(offset);
     }
-
-    #[inline(always)]
-    fn contains(&self, offset: u64, length: u64) -> bool {
-        let end = offset.checked_add(length);
-        end.is_some_and(|end| end <= self.claim.len())
-    }
 }
 
 struct Mapped {
@@ -150,10 +144,8 @@ impl Peer {
         (offset, length): (u64, u64),
         access: impl FnOnce(Claim) -> Option<R>,
     ) -> Option<R> {
-        if !place.contains(offset, length) || self.waits() || self.closed {
-            return None;
-        }
-        if !self.sender.is_drained() {
+        let claim = place.claim.part(offset, length)?;
+        if self.waits() || self.closed || !self.sender.is_drained() {
             return None;
         }
         self.view.accesses = self.view.accesses.wrapping_add(1);
@@ -170,7 +162,7 @@ impl Peer {
         if !word.begin(table, place.version, by) {
             return None;
         }
-        let result = access(place.claim.slice(offset, length));
+        let result = access(claim);
         let count = place.counts.of(length);
         if let (Some(by), Some(_)) = (count, &result) {
             table.add(place.slot, by);

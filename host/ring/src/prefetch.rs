@@ -31,14 +31,7 @@ pub(crate) unsafe fn to_read(start: *const u8, lines: usize) {
 #[inline(always)]
 pub(crate) unsafe fn to_write(start: *mut u8, lines: usize) {
     for line in 0..lines.min(MOST) {
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: as above; a processor without this instruction takes it for none.
-        unsafe {
-            let place = start.add(line * LINE);
-            std::arch::asm!("prefetchw [{}]", in(reg) place,
-                options(nostack, preserves_flags, readonly));
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = (start, line, LINE);
+        // SAFETY: mapped, by the caller.
+        lintel_claim::prefetch_to_write(unsafe { start.add(line * LINE) });
     }
 }

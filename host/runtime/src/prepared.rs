@@ -114,18 +114,18 @@ impl Operation {
         }
         match transfer.verb {
             Verb::Put => {
-                let source = part(self.source, transfer.source_offset, length)?;
+                let source = self.source.part(transfer.source_offset, length)?;
                 near.access_at(&self.target, range, |target| Some(copy(source, target)))?;
             }
             Verb::Get => {
-                let sink = part(self.sink, transfer.sink_offset, length)?;
+                let sink = self.sink.part(transfer.sink_offset, length)?;
                 near.access_at(&self.target, range, |target| Some(copy(target, sink)))?;
             }
             Verb::Atomic | Verb::FetchAtomic if is_word_atomic(transfer) => {
                 self.target.prefetch_to_write(offset);
-                let source = part(self.source, transfer.source_offset, length)?;
+                let source = self.source.part(transfer.source_offset, length)?;
                 let sink = match transfer.verb {
-                    Verb::FetchAtomic => Some(part(self.sink, transfer.sink_offset, length)?),
+                    Verb::FetchAtomic => Some(self.sink.part(transfer.sink_offset, length)?),
                     _ => None,
                 };
                 let operand = source.load_u64(0)?;
@@ -144,11 +144,4 @@ impl Operation {
         }
         Some(())
     }
-}
-
-/// Bytes of a descriptor's memory, if all of them lie in it.
-#[inline(always)]
-fn part(memory: Claim, offset: u64, length: u64) -> Option<Claim> {
-    let end = offset.checked_add(length)?;
-    (end <= memory.len()).then(|| memory.slice(offset, length))
 }
