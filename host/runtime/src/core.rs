@@ -55,6 +55,8 @@ pub(crate) struct Core<O: Owner> {
     pub(crate) receives_stream: bool,
     /// When peers were last checked.
     peers_checked: Instant,
+    /// The process that the library serves has ended: peers can't reach it any more.
+    pub(crate) has_lost_owner: bool,
 }
 
 /// What the log says of a process that is lost to this one.
@@ -105,6 +107,7 @@ impl<O: Owner> Core<O> {
             observed: Observed::default(),
             receives_stream: false,
             peers_checked: Instant::now(),
+            has_lost_owner: false,
         }
     }
 
@@ -226,7 +229,15 @@ impl<O: Owner> Core<O> {
     /// be more, for which nobody rings.
     pub(crate) fn stop_polling(&mut self) -> usize {
         self.wakeup.stop_polling();
-        self.progress()
+        let arrived = self.progress();
+        // Only the helper checks peers from now on.
+        if arrived == 0 && self.awaits_peers() {
+            let check = Instant::now() + PEER_CHECK;
+            if self.wakeup.helper_oversleeps(check) {
+                self.wakeup.wake_helper();
+            }
+        }
+        arrived
     }
 
     /// A look of a caller that waits until a peer takes what is queued for it; nothing once it
@@ -305,9 +316,13 @@ impl<O: Owner> Core<O> {
     }
 
     /// A request for an interface that isn't open is dropped as if its portal
-    /// table entry weren't allocated.
+    /// table entry weren't allocated, and undeliverable if its process has ended.
     pub(crate) fn refuse(&mut self, origin: Origin, request: &Request) {
         if request.token != 0 {
+            let fail = match self.has_lost_owner {
+                true => NiFail::Undeliverable,
+                false => NiFail::Dropped,
+            };
             let response = Response {
                 reply: !matches!(request.verb, Verb::Put | Verb::Atomic),
                 interface: request.interface,
@@ -317,7 +332,7 @@ impl<O: Owner> Core<O> {
                 mlength: 0,
                 offset: 0,
                 list: List::Priority,
-                fail: NiFail::Dropped,
+                fail,
             };
             self.transports.respond(origin.process, &response);
         }
@@ -376,6 +391,39 @@ impl<O: Owner> Core<O> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::{Network, put_of, segment, wait_until};
+    use std::sync::atomic::Ordering;
+
+    #[test]
+    fn peers_are_checked_while_the_thread_that_polled_sleeps() {
+        let network = Network::default();
+        let one = network.peer(1);
+        // The helper's looks on the way to its first sleep.
+        one.put(&one, 8);
+        one.event();
+        let silent = ProcessId::new(1, 2);
+        network.register(silent, segment());
+        let transfer = put_of(one.descriptor, silent, 8);
+        let started = one.library.try_start(transfer);
+        started.expect("the arguments are valid");
+        one.library.with_core(Core::stop_polling);
+        let checks = || network.checks.load(Ordering::SeqCst);
+        wait_until("peers are checked again and again", || checks() > 2);
+    }
+
+    #[test]
+    fn a_message_to_a_process_that_has_ended_is_undeliverable_while_its_agent_closes() {
+        let network = Network::default();
+        let (one, two) = (network.peer(1), network.peer(2));
+        let ended = two.library.with_core(|core| {
+            core.has_lost_owner = true;
+            core.end_interface(two.interface.interface());
+        });
+        assert_eq!(ended, Some(()));
+        one.put(&two, 8);
+        assert_eq!(one.event().ni_fail, NiFail::Ok, "it was sent");
+        assert_eq!(one.event().ni_fail, NiFail::Undeliverable);
+    }
 
     #[test]
     fn a_loopback_address_on_one_side_only_is_named_as_the_reason() {
