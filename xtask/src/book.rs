@@ -13,6 +13,7 @@
 //! | `text,output` | what the block before prints; `…` stands for anything |
 
 mod blocks;
+mod browser;
 mod commands;
 mod trouble;
 
@@ -27,13 +28,22 @@ use crate::shell::{self, Tree};
 const SOURCES: &str = "doc/book/src";
 /// Where the book is installed, below the prefix.
 const INSTALLED: &str = "share/doc/lintel";
+/// Where programs are installed that only some checks need, below the root.
+const TOOLS: &str = "target/tools";
 
+pub use browser::run as look_at_pages;
 pub use trouble::check as check_messages;
 
-/// `cargo xtask book [CHAPTER]`: everything, against what `dist` has installed.
+/// `cargo xtask book [CHAPTER | pages]`: everything, against what `dist` has installed.
 pub fn run(tree: &Tree, only: Option<&str>, report: &mut Report) {
+    if only == Some("pages") {
+        return look_at_pages(tree, report);
+    }
     report.check("book: messages", || check_messages(tree));
     run_chapters(tree, only, report);
+    if only.is_none() {
+        look_at_pages(tree, report);
+    }
 }
 
 /// The commands and programs of each chapter, or of the one that is named.
@@ -48,36 +58,54 @@ pub fn run_chapters(tree: &Tree, only: Option<&str>, report: &mut Report) {
 
 /// Installs the chapters, and the book as HTML if mdbook is there.
 pub fn install(tree: &Tree, prefix: &Path) -> Outcome {
-    let staged = tree.fresh_folder("book/staged")?;
+    let staged = stage(tree, &tree.fresh_folder("book/install")?)?;
+    for path in [shell::files(&staged.join("src"), "md"), pictures(tree)].concat() {
+        let name = path.file_name().unwrap_or_default();
+        let installed = prefix.join(INSTALLED).join("book").join(name);
+        dist::install(&path, &installed, 0o644)?;
+    }
+    match renderer(tree) {
+        Some(mdbook) => render(&mdbook, &staged, &prefix.join(INSTALLED).join("html")),
+        None => {
+            println!("   no HTML of the book: mdbook isn't in PATH");
+            Ok(())
+        }
+    }
+}
+
+/// The book as mdbook reads it, with what its chapters include, in a folder of `parent`.
+fn stage(tree: &Tree, parent: &Path) -> Result<PathBuf, String> {
+    let staged = parent.join("staged");
     for name in ["book.toml", "book.css"] {
         let from = tree.path("doc/book").join(name);
         dist::install(&from, &staged.join(name), 0o644)?;
     }
     for path in chapters(tree) {
-        let name = path.file_name().unwrap_or_default();
-        let to = staged.join("src").join(name);
+        let to = staged
+            .join("src")
+            .join(path.file_name().unwrap_or_default());
         dist::write(&to, &blocks::expanded(&path)?)?;
-        let installed = prefix.join(INSTALLED).join("book").join(name);
-        dist::install(&to, &installed, 0o644)?;
     }
     for path in pictures(tree) {
-        let name = path.file_name().unwrap_or_default();
-        let installed = prefix.join(INSTALLED).join("book").join(name);
-        for to in [staged.join("src").join(name), installed] {
-            dist::install(&path, &to, 0o644)?;
-        }
+        let to = staged
+            .join("src")
+            .join(path.file_name().unwrap_or_default());
+        dist::install(&path, &to, 0o644)?;
     }
-    if shell::find_program("mdbook").is_none() {
-        println!("   no HTML of the book: mdbook isn't in PATH");
-        return Ok(());
-    }
-    let html = prefix.join(INSTALLED).join("html");
-    shell::output(
-        Command::new("mdbook")
-            .args(["build", "--dest-dir"])
-            .args([&html, &staged]),
-    )
-    .map(drop)
+    Ok(staged)
+}
+
+/// mdbook: of `PATH`, or the one that the look at the pages has installed.
+fn renderer(tree: &Tree) -> Option<PathBuf> {
+    let own = tree.path(TOOLS).join("bin/mdbook");
+    shell::find_program("mdbook").or_else(|| own.is_file().then_some(own))
+}
+
+/// Makes HTML pages.
+fn render(mdbook: &Path, staged: &Path, html: &Path) -> Outcome {
+    let mut build = Command::new(mdbook);
+    build.args(["build", "--dest-dir"]).args([html, staged]);
+    shell::output(&mut build).map(drop)
 }
 
 /// All files of the book, in the order of their names.

@@ -112,7 +112,9 @@ cargo xtask COMMAND
   symbols             check that libportals.so.4 exports exactly what headers declare
   man                 check that every function and every tool has a man page
   book [CHAPTER]      run the commands and programs of doc/book against the installed
-                      library; check that its messages are in the sources
+                      library; check that its messages are in the sources; look at
+                      its pages in a browser
+  book pages          only look at the pages, in headless Chromium
   deny                check licences, sources and duplicates of dependencies against
                       deny.toml; advisories too if cargo-deny and its database exist
   licences            print the licence texts of everything that dist links

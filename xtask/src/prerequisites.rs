@@ -26,7 +26,7 @@ pub const TEST: [Need; 5] = [
 pub const LIBFABRIC: [Need; 1] = [("fi_info", "PTL_NAL=ofi", "libfabric-bin libfabric1")];
 
 /// Without these, some tests are skipped with a message.
-pub const WANTED: [Need; 6] = [
+pub const WANTED: [Need; 7] = [
     LIBFABRIC[0],
     (
         "/usr/include/rdma/fabric.h",
@@ -37,6 +37,7 @@ pub const WANTED: [Need; 6] = [
     ("mpirun.openmpi", "ranks under mpirun", "openmpi-bin"),
     ("valgrind", "instructions per call", "valgrind"),
     ("tshark", "captured messages", "tshark"),
+    ("chromium", "the book's pages", "chromium"),
 ];
 
 /// Enough for two network namespaces with a filter between them.

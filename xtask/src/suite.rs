@@ -82,6 +82,7 @@ fn checks(tree: &Tree, quick: bool, report: &mut Report) {
         report.check("man pages", || man::check(tree));
         c_tests::run(tree, None, report);
         book::run_chapters(tree, None, report);
+        book::look_at_pages(tree, report);
     }
 }
 
