@@ -5,10 +5,9 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::networks::Setting;
-use crate::prerequisites;
 use crate::report::{Outcome, Report};
 use crate::shell::{self, Tree};
-use crate::soak;
+use crate::{dist, prerequisites, soak};
 
 /// Of a hundred datagrams, so many are lost each way.
 const DROPS: [u32; 2] = [1, 5];
@@ -64,12 +63,11 @@ fn soak_over(tree: &Tree, cable: &Cable) -> Outcome {
 
 /// `lintel perf` between the namespaces, as between two machines.
 fn measured_over(tree: &Tree, cable: &Cable) -> Outcome {
-    let build = ["build", "--quiet", "--release", "--package", "lintel"];
-    shell::run(tree.cargo().args(build))?;
+    dist::run(tree, &tree.dist())?;
     let perf = |end: &str, words: &str| {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", end]);
-        command.arg(tree.target.join("release/lintel")).arg("perf");
+        command.arg(tree.dist().join("bin/lintel")).arg("perf");
         command.args(words.split(' ')).env("LINTEL_SECRET", SECRET);
         command
     };
