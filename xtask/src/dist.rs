@@ -139,6 +139,7 @@ fn install_examples(tree: &Tree, prefix: &Path) -> Outcome {
         ("examples/rust/src", "rs", "examples/rust/src"),
         ("examples/rust/src/bin", "rs", "examples/rust/src/bin"),
         ("examples/scenarios", "toml", "scenarios"),
+        ("examples/scenarios", "goal", "scenarios"),
     ] {
         for file in shell::files(&tree.path(from), ending) {
             let name = file.file_name().unwrap_or_default();
@@ -190,4 +191,24 @@ fn stem(path: &Path) -> String {
 fn make_parent(path: &Path) -> Outcome {
     let parent = path.parent().unwrap_or(path);
     fs::create_dir_all(parent).map_err(|e| format!("{}: {e}", parent.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_example_is_installed_with_the_files_that_it_reads() {
+        let tree = Tree::find().expect("cargo describes the tree");
+        let prefix = tempfile::tempdir().expect("a folder");
+        install_examples(&tree, prefix.path()).expect("all of it is there");
+        let doc = prefix.path().join("share/doc/lintel");
+        for (from, to) in [("c", "examples"), ("scenarios", "scenarios")] {
+            let files = fs::read_dir(tree.path("examples").join(from)).expect("examples");
+            for file in files.flatten() {
+                let installed = doc.join(to).join(file.file_name());
+                assert!(installed.is_file(), "{}", installed.display());
+            }
+        }
+    }
 }
