@@ -11,7 +11,7 @@ use lintel_presence::{
     OpenError, Segment, helper_sleeps, is_armed, register_for_barriers, ring, ring_armed,
     wake_helper,
 };
-use lintel_ring::{Full, MAX_PAYLOAD, Sender};
+use lintel_ring::{Full, INLINE, MAX_PAYLOAD, Sender};
 use lintel_snapshot::{Count, Path, Traffic};
 use lintel_types::ProcessId;
 use lintel_wire::{OPERAND_BYTES, Words};
@@ -261,9 +261,10 @@ impl Peer {
             return false;
         }
         let pushed = match (operand, pieces) {
-            (None, [one]) if one.len() <= TIMED_FROM => self.sender.push(words, &[*one]),
-            (None, []) => self.sender.push(words, &[]),
+            (None, []) => self.sender.push_short(words, &[]),
+            (None, [one]) if one.len() <= INLINE as u64 => self.sender.push_short(words, &[*one]),
             // Copies, as in `ShmNal::send`.
+            (None, [one]) if one.len() <= TIMED_FROM => self.push_apart(&{ *words }, &[*one]),
             (None, [one]) if one.len() <= MAX_PAYLOAD as u64 => {
                 self.push_timed(&{ *words }, &[*one])
             }
@@ -315,6 +316,12 @@ impl Peer {
         if std::mem::take(&mut self.is_ring_held) && !self.sender.is_drained() {
             ring(&self.segment, true);
         }
+    }
+
+    /// Writes a record with a body that its slot doesn't hold.
+    #[inline(never)]
+    fn push_apart(&mut self, words: &Words, pieces: &[Claim; 1]) -> Result<(), Full> {
+        self.sender.push(words, pieces)
     }
 
     /// Writes a record with a long body, and notes now and then what that costs.

@@ -100,7 +100,7 @@ impl Receiver {
     fn commit_word(&self) -> u64 {
         // SAFETY: the ring is mapped (Receiver::new), and a position's slot lies inside.
         let slot = unsafe { slot_at(self.ring, self.position.slot) };
-        // Pairs with the Release store in Sender::push ("ring commit").
+        // Pairs with the Release store in `Sender::commit` ("ring commit").
         // SAFETY: a slot begins with its commit word.
         unsafe { word(slot) }.load(Ordering::Acquire)
     }

@@ -61,45 +61,89 @@ impl Sender {
     /// Where the payload is longer than [`MAX_PAYLOAD`].
     #[inline(always)]
     pub fn push(&mut self, words: &[u64; WORDS], payload: &[Claim]) -> Result<(), Full> {
-        let bytes = match payload {
-            [one] => one.len() as usize,
-            many => many.iter().map(|piece| piece.len() as usize).sum(),
-        };
+        let bytes = length(payload);
+        match bytes <= INLINE {
+            true => self.push_slot(words, payload, bytes),
+            false => self.push_data(words, payload, bytes),
+        }
+    }
+
+    /// As [`push`](Self::push), for a payload that the slot holds.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    ///
+    /// # Panics
+    /// Where the payload is longer than [`INLINE`].
+    #[inline(always)]
+    pub fn push_short(&mut self, words: &[u64; WORDS], payload: &[Claim]) -> Result<(), Full> {
+        let bytes = length(payload);
+        assert!(bytes <= INLINE, "a longer payload takes data");
+        self.push_slot(words, payload, bytes)
+    }
+
+    /// Writes a record whose payload lies in its slot.
+    #[inline(always)]
+    fn push_slot(
+        &mut self,
+        words: &[u64; WORDS],
+        payload: &[Claim],
+        bytes: usize,
+    ) -> Result<(), Full> {
+        self.make_room(0)?;
+        let slot = self.write_words(words);
+        // SAFETY: the slot's last bytes, which the receiver has done with.
+        let room = unsafe { Claim::new(slot.add(WORDS * 8), bytes as u64) };
+        fill(room, payload);
+        self.commit(slot, words, bytes, 0);
+        Ok(())
+    }
+
+    /// Writes a record whose payload lies in the data.
+    #[inline(always)]
+    fn push_data(
+        &mut self,
+        words: &[u64; WORDS],
+        payload: &[Claim],
+        bytes: usize,
+    ) -> Result<(), Full> {
         assert!(bytes <= MAX_PAYLOAD, "payloads are split by the caller");
         let lines = data_lines(bytes);
         let (begin, unused) = self.position.payload(lines);
         self.make_room(lines + unused)?;
+        let slot = self.write_words(words);
+        // SAFETY: a payload of at most MAX_PAYLOAD bytes ends at DATA_LINES or before, and
+        // make_room has reserved these bytes: the receiver has done with them.
+        let room = unsafe { Claim::new(data_at(self.ring, begin), bytes as u64) };
+        fill(room, payload);
+        self.commit(slot, words, bytes, lines);
+        self.fetch_data_ahead(lines);
+        Ok(())
+    }
+
+    /// Writes all words but the first to the next slot, for which there is room; returns it.
+    #[inline(always)]
+    fn write_words(&mut self, words: &[u64; WORDS]) -> *mut u8 {
         // SAFETY: the ring is mapped (Sender::new), and a position's slot lies inside.
         let slot = unsafe { slot_at(self.ring, self.position.slot) };
         for (index, value) in words.iter().enumerate().skip(1) {
             // SAFETY: the words lie in the slot, which the receiver has done with.
             unsafe { word(slot.add(index * 8)) }.store(*value, Ordering::Relaxed);
         }
-        let place = if bytes <= INLINE {
-            // SAFETY: the slot's last bytes.
-            unsafe { slot.add(WORDS * 8) }
-        } else {
-            // SAFETY: a payload of at most MAX_PAYLOAD bytes ends at DATA_LINES or before.
-            unsafe { data_at(self.ring, begin) }
-        };
-        // SAFETY: make_room has reserved these bytes: they are inside the ring and
-        // the receiver has done with them.
-        let mut room = unsafe { Claim::new(place, bytes as u64) };
-        for piece in payload {
-            room = room.slice(copy(*piece, room), u64::MAX);
-        }
+        slot
+    }
+
+    /// Publishes the record in the next slot, which is `slot`.
+    #[inline(always)]
+    fn commit(&mut self, slot: *mut u8, words: &[u64; WORDS], bytes: usize, lines: usize) {
         let lap = u64::from(self.position.lap);
         let commit = words[0] & 0xffff_ffff_0000_0000 | (bytes as u64) << 16 | lap;
         self.position.advance(lines);
-        // Publishes the record. Pairs with the Acquire load in `Receiver::commit_word` ("ring
-        // commit"): a reader that sees the commit word sees the record's words and payload.
+        // Pairs with the Acquire load in `Receiver::commit_word` ("ring commit"): a reader that
+        // sees the commit word sees the record's words and payload.
         // SAFETY: a slot begins with its commit word.
         unsafe { word(slot) }.store(commit, Ordering::Release);
         self.fetch_slot_ahead();
-        if lines > 0 {
-            self.fetch_data_ahead(lines);
-        }
-        Ok(())
     }
 
     /// Fetches a slot that one of the next records takes: not the very next one, which the
@@ -151,7 +195,7 @@ impl Sender {
     fn has_room(&self, lines: usize) -> bool {
         let slots = self.position.slots.wrapping_sub(self.head_slots);
         let taken = self.position.lines.wrapping_sub(self.head_lines);
-        slots < SLOTS as u32 && taken as usize + lines <= DATA_LINES
+        slots < SLOTS as u32 && (lines == 0 || taken as usize + lines <= DATA_LINES)
     }
 
     #[inline]
@@ -167,5 +211,22 @@ impl Sender {
         {
             (self.head_slots, self.head_lines) = (slots, lines);
         }
+    }
+}
+
+/// Bytes of the pieces.
+#[inline(always)]
+fn length(payload: &[Claim]) -> usize {
+    match payload {
+        [one] => one.len() as usize,
+        many => many.iter().map(|piece| piece.len() as usize).sum(),
+    }
+}
+
+/// Copies the pieces there, one after the other.
+#[inline(always)]
+fn fill(mut room: Claim, payload: &[Claim]) {
+    for piece in payload {
+        room = room.slice(copy(*piece, room), u64::MAX);
     }
 }

@@ -2,7 +2,8 @@
 
 use lintel_claim::{Claim, Region};
 use lintel_ring::{
-    Control, Corrupt, Full, LINE, Lookout, MAX_PAYLOAD, RING_BYTES, Receiver, SLOTS, Sender, WORDS,
+    Control, Corrupt, Full, INLINE, LINE, Lookout, MAX_PAYLOAD, RING_BYTES, Receiver, SLOTS,
+    Sender, WORDS,
 };
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -69,6 +70,31 @@ fn records_of_every_length_arrive_whole_and_in_order_over_many_laps() {
         assert!(receiver.peek().unwrap().is_none(), "round {round}");
     }
     assert!(sender.is_drained());
+}
+
+#[test]
+fn a_short_record_takes_no_data_and_none_of_its_room() {
+    let (rig, mut sender, mut receiver) = Rig::new();
+    let long = rig.payload(MAX_PAYLOAD, 0);
+    while sender.push(&words(0), &[long]).is_ok() {}
+    let before = sender.position();
+    let payload = rig.payload(INLINE, 1);
+    assert_eq!(sender.push_short(&words(1), &[payload]), Ok(()));
+    assert_eq!(sender.position(), (before.0 + 1, before.1));
+    for _ in 0..before.0 {
+        assert!(matches!(receiver.peek(), Ok(Some(_))));
+        receiver.advance();
+    }
+    let record = receiver.peek().expect("no nonsense").expect("it is there");
+    assert_eq!(record.words[1..], words(1)[1..]);
+    assert_eq!(bytes(record.payload), bytes(payload));
+}
+
+#[test]
+#[should_panic(expected = "a longer payload takes data")]
+fn a_payload_that_its_slot_does_not_hold_is_not_pushed_as_short() {
+    let (rig, mut sender, _receiver) = Rig::new();
+    let _ = sender.push_short(&words(0), &[rig.payload(INLINE + 1, 0)]);
 }
 
 /// Has a lookout watch a rig's ring.
