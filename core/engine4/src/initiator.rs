@@ -268,18 +268,19 @@ impl<S: Span> Interface<S> {
         plan: Plan<S>,
         host: &mut H,
     ) -> Result<()> {
-        match host.backlog(plan.target) {
-            Backlog::Low if transfer.length <= ALWAYS_COPIED => {
-                self.launch(transfer, plan, false, host)?;
+        let is_short = transfer.length <= ALWAYS_COPIED && transfer.length <= self.config.eager;
+        match (host.backlog(plan.target), plan.span) {
+            (Backlog::Low, Some(span)) if is_short => {
+                self.launch(transfer, plan, Pieces::One(span), false, host)?;
             }
             // A copy, and a check of its own: the common path has neither in memory.
-            backlog => self.start_other(&transfer.clone(), backlog, host)?,
+            (backlog, _) => self.start_other(&transfer.clone(), backlog, host)?,
         }
         self.settle(host);
         Ok(())
     }
 
-    /// As [`start`](Self::start), for a longer body, or a target with a backlog.
+    /// As [`start`](Self::start), for a longer body or several spans, or a target with a backlog.
     #[inline(never)]
     fn start_other<H: Host<S>>(
         &mut self,
@@ -292,8 +293,8 @@ impl<S: Span> Interface<S> {
         }
         let plan = self.check(transfer)?;
         let stays = Self::may_stay(transfer, plan)
-            && (backlog != Backlog::Low || host.lends(plan.target, transfer.length));
-        self.launch(transfer, plan, stays, host)
+            && (backlog != Backlog::Low || self.lends(transfer, plan, host));
+        self.launch_any(transfer, plan, stays, host)
     }
 
     /// Operations that still await a response.
@@ -417,9 +418,8 @@ impl<S: Span> Interface<S> {
             return Ok(());
         }
         let is_behind = host.backlog(plan.target) != Backlog::Low;
-        let stays = is_behind
-            || transfer.length > ALWAYS_COPIED && host.lends(plan.target, transfer.length);
-        self.launch(
+        let stays = is_behind || self.lends(transfer, plan, host);
+        self.launch_any(
             transfer,
             plan,
             stays && Self::may_stay(transfer, plan),
@@ -427,23 +427,47 @@ impl<S: Span> Interface<S> {
         )
     }
 
-    /// Sends a checked operation; its body stays in place (rendezvous) if it is long or
-    /// `stays`. On `NoSpace` nothing has changed.
-    #[inline(always)]
-    fn launch<H: Host<S>>(
+    /// Whether the host lends a body that needn't be copied.
+    fn lends<H: Host<S>>(&self, transfer: &Transfer, plan: Plan<S>, host: &mut H) -> bool {
+        transfer.length > ALWAYS_COPIED && host.lends(plan.target, transfer.length)
+    }
+
+    /// As [`launch`](Self::launch), for any body; it stays in place (rendezvous) if it is long or
+    /// `stays`.
+    fn launch_any<H: Host<S>>(
         &mut self,
         transfer: &Transfer,
         plan: Plan<S>,
         stays: bool,
         host: &mut H,
     ) -> Result<()> {
+        let pieces = match plan.span {
+            Some(span) => Pieces::One(span),
+            None => self.gather(transfer, plan),
+        };
         let referenced = transfer.length > self.config.eager || stays;
-        let ack = Self::wanted_ack(plan.source, transfer.ack);
-        let answered = referenced
-            || ack != AckRequest::None
-            || !matches!(transfer.verb, Verb::Put | Verb::Atomic);
-        let token = if answered {
-            self.begin(InFlight {
+        self.launch(transfer, plan, pieces, referenced, host)
+    }
+
+    /// Sends a checked operation, whose body stays in place if it is `referenced`. On `NoSpace`
+    /// nothing has changed.
+    #[inline(always)]
+    fn launch<H: Host<S>>(
+        &mut self,
+        transfer: &Transfer,
+        plan: Plan<S>,
+        pieces: Pieces<S>,
+        referenced: bool,
+        host: &mut H,
+    ) -> Result<()> {
+        let replies = !matches!(transfer.verb, Verb::Put | Verb::Atomic);
+        let ack = match transfer.ack {
+            AckRequest::None => AckRequest::None,
+            ack => Self::wanted_ack(plan.source, ack),
+        };
+        let answered = replies || referenced || ack != AckRequest::None;
+        let token = match answered {
+            true => self.begin(InFlight {
                 ack,
                 source: plan.source.map(|end| end.index),
                 sink: plan.sink.map(|end| end.index),
@@ -453,9 +477,8 @@ impl<S: Span> Interface<S> {
                 target: plan.target,
                 sending: referenced && plan.source.is_some(),
                 referenced,
-            })?
-        } else {
-            0
+            })?,
+            false => 0,
         };
         let request = Request {
             verb: transfer.verb,
@@ -473,28 +496,24 @@ impl<S: Span> Interface<S> {
             remote_offset: transfer.remote_offset,
             hdr_data: transfer.hdr_data,
         };
-        let pieces = match plan.span {
-            Some(span) => Pieces::One(span),
-            None => self.gather(transfer, plan),
-        };
         let operand = (transfer.verb == Verb::Swap).then_some(&transfer.operand);
         let sent = host.send(plan.target, &request, Body { operand, pieces });
-        let fail = match sent {
-            Err(Undeliverable) if answered => {
-                self.end_unsent(token, host);
-                return Ok(());
+        let (user_ptr, length) = (transfer.user_ptr, transfer.length);
+        match (sent, plan.source) {
+            (Ok(()), Some(source)) if !referenced => {
+                self.post_send(source, user_ptr, length, NiFail::Ok, host);
             }
-            Err(Undeliverable) => NiFail::Undeliverable,
-            Ok(()) => NiFail::Ok,
-        };
-        if let (Some(source), true) = (plan.source, fail != NiFail::Ok || !referenced) {
-            self.post_send(source, transfer.user_ptr, transfer.length, fail, host);
+            (Ok(()), _) => {}
+            (Err(Undeliverable), _) if answered => self.end_unsent(token, host),
+            (Err(Undeliverable), Some(source)) => {
+                self.post_send_apart(source, user_ptr, length, NiFail::Undeliverable, host);
+            }
+            (Err(Undeliverable), None) => {}
         }
         Ok(())
     }
 
     /// The memory to be sent from or to be filled, which is several spans.
-    #[inline(always)]
     fn gather(&self, transfer: &Transfer, plan: Plan<S>) -> Pieces<S> {
         let (end, offset) = match plan.source {
             Some(source) => (Some(source), transfer.source_offset),
@@ -521,8 +540,9 @@ impl<S: Span> Interface<S> {
     pub(crate) fn wanted_ack(source: Option<End>, ack: AckRequest) -> AckRequest {
         let counted = source.is_some_and(|end| end.options.contains(MdOptions::EVENT_CT_ACK));
         match ack {
-            AckRequest::Counting | AckRequest::OperationCompleted if !counted => AckRequest::None,
-            ack => ack,
+            AckRequest::None | AckRequest::Full => ack,
+            ack if counted => ack,
+            _ => AckRequest::None,
         }
     }
 
@@ -671,7 +691,7 @@ impl<S: Span> Interface<S> {
                 NiFail::Undeliverable => NiFail::Undeliverable,
                 _ => NiFail::Ok,
             };
-            self.post_lent_sent(source, &operation, fail, host);
+            self.post_send_apart(source, operation.user_ptr, operation.length, fail, host);
         }
         match (sink, source) {
             (Some(sink), _) => self.post_reply(sink, &operation, response, host),
@@ -716,16 +736,17 @@ impl<S: Span> Interface<S> {
         }
     }
 
-    /// As [`post_send`](Self::post_send), for a body that stayed in place.
+    /// As [`post_send`](Self::post_send), for a body that stayed in place, or wasn't sent.
     #[inline(never)]
-    fn post_lent_sent<H: Host<S>>(
+    fn post_send_apart<H: Host<S>>(
         &mut self,
         source: End,
-        operation: &InFlight,
+        user_ptr: u64,
+        length: u64,
         fail: NiFail,
         host: &mut H,
     ) {
-        self.post_send(source, operation.user_ptr, operation.length, fail, host);
+        self.post_send(source, user_ptr, length, fail, host);
     }
 
     /// Counts the end of a successful operation, if it is counted by that option.

@@ -130,7 +130,7 @@ macro_rules! forward {
         $crate::forward!(@call $s $a [] [&] descriptor() -> Option<$crate::names::BorrowedFd<'_>>);
     };
     (@due $s:ident $a:tt) => {
-        $crate::forward!(@call $s $a [#[inline]] [&] due() -> Option<$crate::names::Instant>);
+        $crate::forward!(@call $s $a [#[inline(always)]] [&] due() -> Option<$crate::names::Instant>);
     };
     (@is_idle $s:ident $a:tt) => {
         $crate::forward!(@call $s $a [#[inline]] [&] is_idle() -> bool);

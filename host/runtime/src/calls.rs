@@ -7,8 +7,9 @@ use crate::owner::Owner;
 use crate::queue::MAX_EVENTS;
 use lintel_bridge::Tables;
 use lintel_engine4::{
-    Deferred, DescriptorSpec, EntrySpec, Host as _, Interface, Registers, SearchOp, Transfer,
+    Deferred, DescriptorSpec, EntrySpec, Interface, Registers, SearchOp, Transfer,
 };
+use lintel_lock::MutexGuard;
 use lintel_presence::shareable;
 use lintel_snapshot::Awaited;
 use lintel_types::{
@@ -51,7 +52,7 @@ impl<O: Owner> Library<O> {
     pub fn start_by(&self, transfer: impl Fn() -> Transfer) -> Result<()> {
         self.check_alive()?;
         let mut guard = self.core.lock();
-        if let Some(core) = guard.as_mut().filter(|core| core.may_carry_out()) {
+        let started = if let Some(core) = guard.as_mut().filter(|core| core.may_carry_out()) {
             keep_aside();
             // A copy for all but the common path, which has none in memory.
             let counted = match core.repeat(&transfer()) {
@@ -67,19 +68,28 @@ impl<O: Owner> Library<O> {
                 }
                 return Ok(());
             }
-        }
-        match self.with_guard(guard, transfer().md(), |interface, effects| {
-            match effects.may_carry_out() {
-                true => {
-                    keep_aside();
-                    interface.start_directly(&{ transfer() }, effects)
-                }
-                false => interface.start_by_message(&transfer(), effects),
-            }
-        }) {
+            self.start_directly(guard, &{ transfer() })
+        } else {
+            self.with_guard(guard, transfer().md(), |interface, effects| {
+                interface.start_by_message(&transfer(), effects)
+            })
+        };
+        match started {
             Err(Error::NoSpace) => self.start_later(&transfer()),
             done => done,
         }
+    }
+
+    /// As [`start_by`](Self::start_by), if the host may carry it out.
+    #[inline(never)]
+    fn start_directly(
+        &self,
+        guard: MutexGuard<'_, Option<Core<O>>>,
+        transfer: &Transfer,
+    ) -> Result<()> {
+        self.with_guard(guard, transfer.md(), |interface, effects| {
+            interface.start_directly(transfer, effects)
+        })
     }
 
     #[cold]

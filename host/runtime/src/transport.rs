@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 /// The way to other processes.
 #[allow(clippy::large_enum_variant)] // there is one, and the common form takes no detour
+#[repr(u8)] // each message asks which: a byte is compared, where a niche is first decoded
 pub(crate) enum Transport {
     /// Shared memory within the node, and no network.
     Shm(ShmNal),
