@@ -74,7 +74,8 @@ pub struct Message {
     pub peer: ProcessId,
     /// Which of the messages from the one process to the other it is.
     pub number: u64,
-    /// Its header.
+    /// Its header, as far as it is kept: verb and portal, length, match bits (words 0, 2 and 3); 0
+    /// elsewhere.
     pub words: [u64; 6],
 }
 

@@ -32,6 +32,7 @@ mod shareable;
 mod shared_memory;
 mod snapshot;
 mod stats;
+mod ticks;
 
 pub use barrier::{barrier, register_for_barriers};
 pub use bell::{Bell, LastLook, helper_sleeps, is_armed, ring, ring_armed, wake_helper};
@@ -43,3 +44,4 @@ pub use segment::{OpenError, Segment};
 pub use shareable::{ConvertError, PeerMemory, ShareablePlace, shareable};
 pub use snapshot::{Answer, snapshots};
 pub use stats::{ProcessStats, StatsWriter, Words as StatsWords, process_stats};
+pub use ticks::{ticks, ticks_are_steady};

@@ -91,11 +91,10 @@ impl<O: Owner> Core<O> {
             transport,
             bell,
             stats,
-            recorder,
         } = endpoint;
         Core {
             interfaces: [const { None }; 4],
-            transports: Transports::new(me, owner.uid(), transport, recorder),
+            transports: Transports::new(me, owner.uid(), transport),
             protocol: O::Protocol::new(&owner),
             owner,
             staged: StagedSends::default(),

@@ -31,7 +31,7 @@ impl<O: Owner> Host<O::Span> for Effects<'_, O> {
     fn post(&mut self, queue: QueueIndex, event: &Event) {
         self.tables.post(queue, event);
         self.transports.activity = true;
-        if let Some(recorder) = &self.transports.recorder {
+        if let Some(recorder) = self.transports.nal.recorder() {
             recorder.on_event(event.kind);
         }
     }

@@ -73,6 +73,7 @@ mod snapshot;
 mod staged;
 mod staged_sends;
 mod staging_pool;
+mod stamps;
 mod streams;
 mod tables;
 #[cfg(test)]

@@ -137,13 +137,13 @@ impl<O: Owner> Library<O> {
     /// timeline has been written.
     #[cold]
     pub(crate) fn record_call(&self, name: &'static str, began: CallBegun) {
-        CallBegun::end();
-        let core = self.core.lock();
+        let call = began.end(name);
+        let mut core = self.core.lock();
         let recorder = core
-            .as_ref()
-            .and_then(|core| core.transports.recorder.as_ref());
+            .as_mut()
+            .and_then(|core| core.transports.nal.recorder());
         if let Some(recorder) = recorder {
-            recorder.on_called(name, began);
+            recorder.on_called(call);
         }
     }
 

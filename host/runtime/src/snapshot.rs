@@ -43,7 +43,7 @@ impl<O: Owner> Core<O> {
             return;
         };
         let (wait, since) = waits.swap_remove(at);
-        if let Some(recorder) = &self.transports.recorder {
+        if let Some(recorder) = self.transports.nal.recorder() {
             recorder.on_waited(since.elapsed().as_nanos() as u64, wait.awaits);
         }
     }

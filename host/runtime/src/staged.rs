@@ -160,7 +160,7 @@ mod tests {
     fn lent(from: ProcessId, memory: &Region) -> (Transports, Origin, RemoteLoan) {
         let network = Network::default();
         network.register(ME, segment());
-        let mut transports = Transports::new(ME, 0, network.transport(ME), None);
+        let mut transports = Transports::new(ME, 0, network.transport(ME));
         let lease = Lease::new();
         let claims = [memory.claim()];
         let outgoing = Outgoing::LentToRead(lease.lend(&claims));

@@ -109,7 +109,6 @@ impl Network {
             me,
             bell: Bell::new(segment.clone()),
             stats: StatsWriter::new(segment),
-            recorder: None,
         };
         let library = keep(Library::new(LocalProcess::with_own_tables(), 0));
         let settings = library.init().expect("the environment is valid");
@@ -131,12 +130,13 @@ impl Network {
 
     /// The transport of a process of this network.
     pub(crate) fn transport(&self, me: ProcessId) -> Transport {
-        Transport::Boxed(Box::new(Port {
+        let port: Box<dyn Nal + Send> = Box::new(Port {
             network: self.clone(),
             me,
             queued: VecDeque::new(),
             lent: VecDeque::new(),
-        }))
+        });
+        Transport::Boxed(Box::new(port))
     }
 
     fn deliver(&self, to: ProcessId, message: Message) {

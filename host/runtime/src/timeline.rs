@@ -6,51 +6,52 @@
 //! `PtlEQGet`, `PtlCTGet` and other calls that only look are not recorded: programs make them
 //! in loops, and would find nothing else in the records.
 //!
-//! Reading the clock is most of what a record costs, so it is read seldom: a message that is sent
-//! in a call begins with the call, and what a message of few bytes takes isn't measured.
+//! Reading the clock is most of what a record costs, so it is read seldom, and by
+//! [ticks](crate::stamps): a message that is sent in a call begins with the call, and what a message
+//! of few bytes takes isn't measured. The core's lock protects the records; they take none of their own.
 
 use crate::log::{Level, log};
-use lintel_claim::{Claim, Lent};
-use lintel_lock::Mutex;
+use crate::stamps::{Clock, Stamp};
+use lintel_claim::{Claim, Lent, prefetch_to_write};
 use lintel_nal::{Arrival, Nal, Origin, Outgoing, Payload, Unreachable, Wake, forward};
 use lintel_snapshot::Awaited;
 use lintel_snapshot::timeline::{FORM, Message, Record, Timeline, What};
 use lintel_types::{EventKind, ProcessId};
 use lintel_wire::Words;
-use nix::time::{ClockId, clock_gettime};
 use rustix::thread::gettid;
 use std::borrow::Cow;
 use std::cell::Cell;
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::io::{self, Write};
-use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Records that a process keeps; later ones replace older ones.
 const MOST_RECORDS: usize = 1 << 17;
 
-/// The records of a process. It writes them when the last one who has it drops it.
-#[derive(Clone)]
-pub(crate) struct Recorder(Arc<Mutex<Recording>>);
-
-struct Recording {
+/// The records of a process, which the core's lock protects. It writes them when it is dropped.
+pub(crate) struct Recorder {
     file: PathBuf,
     process: ProcessId,
+    clock: Clock,
+    /// Nanoseconds since 1970 at the clock's 0.
     clock_zero_ns: u64,
-    records: VecDeque<Record>,
-    lost: u64,
+    records: Records,
     sent: Numbers,
     received: Numbers,
     handled: Option<Handled>,
 }
 
-/// The message that is being handled.
+/// The message that is being handled, or was handled last. That one becomes a record with the next
+/// record, so that it isn't on the way of what awaits the message.
 struct Handled {
-    message: Message,
-    since: u64,
+    header: Header,
+    since: Stamp,
     is_short: bool,
+    /// The first event that it has caused, if that took no time.
+    event: Option<EventKind>,
+    /// When it was done.
+    end: Option<Stamp>,
 }
 
 /// Bytes of the longest body whose sending and handling take no time that is worth a look at the
@@ -68,107 +69,116 @@ impl Recorder {
         );
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         let since = since.map_or(0, |since| since.as_nanos() as u64);
-        Recorder(Arc::new(Mutex::new(Recording {
+        let clock = Clock::new();
+        Recorder {
             file: directory.join(name),
             process,
-            clock_zero_ns: since.saturating_sub(now()),
-            records: room(),
-            lost: 0,
+            clock_zero_ns: since.saturating_sub(clock.began_ns()),
+            clock,
+            records: Records::new(),
             sent: Numbers::default(),
             received: Numbers::default(),
             handled: None,
-        })))
+        }
     }
 
     /// An event was posted.
-    #[cold]
-    pub(crate) fn on_event(&self, kind: EventKind) {
-        let mut recording = self.0.lock();
-        let cause = recording.handled.as_ref();
-        let at_ns = match cause {
+    pub(crate) fn on_event(&mut self, kind: EventKind) {
+        let handled = self.handled.as_mut();
+        let mut handled = handled.filter(|handled| handled.end.is_none());
+        if let Some(handled) = &mut handled
+            && handled.is_short
+            && handled.event.is_none()
+        {
+            handled.event = Some(kind);
+            return;
+        }
+        let at = match &handled {
             Some(handled) if handled.is_short => handled.since,
-            _ => now(),
+            _ => Stamp::now(),
         };
-        let cause = cause.map(|handled| (handled.message.peer, handled.message.number));
-        let kind = kind as u8;
-        recording.push(at_ns, 0, What::Event { kind, cause });
+        let cause = handled.map(|handled| (handled.header.peer, handled.header.number));
+        self.push(at, at, Noted::Event { kind, cause });
     }
 
     /// A call has returned.
-    pub(crate) fn on_called(&self, name: &'static str, began: CallBegun) {
-        let what = What::Called {
-            name: Cow::Borrowed(name),
-            thread: THREAD.with(|thread| *thread),
-        };
-        let began = began.0.get();
-        let length_ns = now().saturating_sub(began);
-        self.0.lock().push(began, length_ns, what);
+    pub(crate) fn on_called(&mut self, call: Call) {
+        let Call { name, began, ended } = call;
+        let thread = THREAD.with(|thread| *thread);
+        self.push(began, ended, Noted::Called { name, thread });
     }
 
     /// A thread has slept in a call for so long.
-    pub(crate) fn on_waited(&self, length_ns: u64, awaited: Awaited) {
-        let since = now().saturating_sub(length_ns);
-        self.0.lock().push(since, length_ns, What::Waited(awaited));
+    pub(crate) fn on_waited(&mut self, length_ns: u64, awaited: Awaited) {
+        let now = Stamp::now();
+        let awaited = Box::new(awaited);
+        self.push(now, now, Noted::Waited { awaited, length_ns });
     }
 
-    fn on_sent(&self, to: ProcessId, words: &Words, at_ns: u64, length_ns: u64) {
-        let mut recording = self.0.lock();
-        let number = recording.sent.next(to);
-        let message = Message {
-            peer: to,
-            number,
-            words: *words,
-        };
-        recording.push(at_ns, length_ns, What::Sent(message));
+    fn on_sent(&mut self, to: ProcessId, words: &Words, at: Stamp, end: Stamp) {
+        let header = Header::new(to, self.sent.next(to), words);
+        self.push(at, end, Noted::Sent(header));
     }
 
     /// A message is next; it stays that until it is done.
-    fn on_next(&self, from: ProcessId, words: &Words, is_short: bool) {
-        let mut recording = self.0.lock();
-        if recording.handled.is_none() {
-            let number = recording.received.next(from);
-            let message = Message {
-                peer: from,
-                number,
-                words: *words,
-            };
-            recording.handled = Some(Handled {
-                message,
-                since: now(),
-                is_short,
-            });
+    #[inline(always)]
+    fn on_next(&mut self, from: ProcessId, words: &Words, is_short: bool) {
+        if let Some(handled) = &self.handled
+            && handled.end.is_none()
+        {
+            return;
         }
-    }
-
-    fn on_done(&self) {
-        let mut recording = self.0.lock();
-        if let Some(handled) = recording.handled.take() {
-            let length_ns = match handled.is_short {
-                true => 0,
-                false => now().saturating_sub(handled.since),
-            };
-            recording.push(handled.since, length_ns, What::Handled(handled.message));
-        }
-    }
-}
-
-impl Recording {
-    fn push(&mut self, at_ns: u64, length_ns: u64, what: What) {
-        if self.records.len() == MOST_RECORDS {
-            self.records.pop_front();
-            self.lost += 1;
-        }
-        self.records.push_back(Record {
-            at_ns,
-            length_ns,
-            what,
+        let since = Stamp::now();
+        self.settle();
+        self.handled = Some(Handled {
+            header: Header::new(from, self.received.next(from), words),
+            since,
+            is_short,
+            event: None,
+            end: None,
         });
     }
+
+    fn on_done(&mut self) {
+        if let Some(handled) = &mut self.handled {
+            handled.end = match handled.is_short {
+                true => Some(handled.since),
+                false => Some(Stamp::now()),
+            };
+        }
+    }
+
+    /// The message that was handled last becomes a record.
+    #[inline(always)]
+    fn settle(&mut self) {
+        if let Some(handled) = self.handled.take_if(|handled| handled.end.is_some()) {
+            let (at, end) = (handled.since, handled.end.unwrap_or(handled.since));
+            let noted = Noted::Handled(handled.header, handled.event);
+            self.records.push(Entry { at, end, noted });
+        }
+    }
+
+    #[inline(always)]
+    fn push(&mut self, at: Stamp, end: Stamp, noted: Noted) {
+        self.settle();
+        self.clock.keep_true(end);
+        self.records.push(Entry { at, end, noted });
+    }
+
+    /// What is written of the records, the oldest first.
+    fn records(&self) -> Vec<Record> {
+        let entries = self.records.oldest_first();
+        entries
+            .flat_map(|entry| entry.to_records(&self.clock))
+            .collect()
+    }
 }
 
-impl Drop for Recording {
+impl Drop for Recorder {
     fn drop(&mut self) {
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
+        self.settle();
+        self.clock.compare();
         let timeline = Timeline {
             form: FORM,
             boot: boot.unwrap_or_default().trim().into(),
@@ -176,8 +186,8 @@ impl Drop for Recording {
             process: self.process,
             os_process: std::process::id(),
             rank: rank(),
-            lost: self.lost,
-            records: std::mem::take(&mut self.records).into(),
+            lost: self.records.lost(),
+            records: self.records(),
         };
         if let Err(error) = write(&self.file, &timeline.to_bytes()) {
             let file = self.file.display();
@@ -189,6 +199,156 @@ impl Drop for Recording {
     }
 }
 
+/// What is kept of a record: one line of the cache.
+#[derive(Clone)]
+#[repr(align(64))]
+struct Entry {
+    at: Stamp,
+    end: Stamp,
+    noted: Noted,
+}
+
+const _: () = assert!(size_of::<Entry>() == 64);
+
+/// As [`What`], in less room.
+#[derive(Clone)]
+enum Noted {
+    Sent(Header),
+    /// With the event that it has caused in no time.
+    Handled(Header, Option<EventKind>),
+    Event {
+        kind: EventKind,
+        cause: Option<(ProcessId, u64)>,
+    },
+    /// Until the record's time, in nanoseconds.
+    Waited {
+        awaited: Box<Awaited>,
+        length_ns: u64,
+    },
+    Called {
+        name: &'static str,
+        thread: i32,
+    },
+}
+
+/// A message, and what timelines show of its header.
+#[derive(Clone)]
+struct Header {
+    peer: ProcessId,
+    number: u64,
+    /// Words 0, 2 and 3: verb and portal, length, match bits.
+    words: [u64; 3],
+}
+
+impl Header {
+    fn new(peer: ProcessId, number: u64, words: &Words) -> Header {
+        let words = [words[0], words[2], words[3]];
+        Header {
+            peer,
+            number,
+            words,
+        }
+    }
+
+    fn to_message(&self) -> Message {
+        let [kind, length, match_bits] = self.words;
+        Message {
+            peer: self.peer,
+            number: self.number,
+            words: [kind, 0, length, match_bits, 0, 0],
+        }
+    }
+}
+
+impl Entry {
+    /// The record, and one of the event that it includes; events come before what caused them.
+    fn to_records(&self, clock: &Clock) -> impl Iterator<Item = Record> + use<> {
+        let record = self.to_record(clock);
+        let event = match &self.noted {
+            Noted::Handled(header, Some(kind)) => Some(Record {
+                at_ns: record.at_ns,
+                length_ns: 0,
+                what: What::Event {
+                    kind: *kind as u8,
+                    cause: Some((header.peer, header.number)),
+                },
+            }),
+            _ => None,
+        };
+        event.into_iter().chain([record])
+    }
+
+    fn to_record(&self, clock: &Clock) -> Record {
+        let (at_ns, end_ns) = (clock.ns(self.at), clock.ns(self.end));
+        let (waited_ns, what) = match &self.noted {
+            Noted::Sent(header) => (0, What::Sent(header.to_message())),
+            Noted::Handled(header, _) => (0, What::Handled(header.to_message())),
+            &Noted::Event { kind, cause } => {
+                let kind = kind as u8;
+                (0, What::Event { kind, cause })
+            }
+            Noted::Waited { awaited, length_ns } => {
+                (*length_ns, What::Waited(Awaited::clone(awaited)))
+            }
+            &Noted::Called { name, thread } => {
+                let name = Cow::Borrowed(name);
+                (0, What::Called { name, thread })
+            }
+        };
+        let at_ns = at_ns.saturating_sub(waited_ns);
+        Record {
+            at_ns,
+            length_ns: end_ns.saturating_sub(at_ns),
+            what,
+        }
+    }
+}
+
+/// The last [`MOST_RECORDS`] records. Their room is touched once, and a line is fetched before it is
+/// needed: neither page faults nor misses are on the way of messages.
+struct Records {
+    room: Box<[Entry]>,
+    /// Records so far.
+    count: usize,
+}
+
+impl Records {
+    fn new() -> Records {
+        let nothing = Entry {
+            at: Stamp::default(),
+            end: Stamp::default(),
+            noted: Noted::Event {
+                kind: EventKind::Put,
+                cause: None,
+            },
+        };
+        Records {
+            room: vec![nothing; MOST_RECORDS].into(),
+            count: 0,
+        }
+    }
+
+    #[inline(always)]
+    fn push(&mut self, entry: Entry) {
+        self.room[self.count % MOST_RECORDS] = entry;
+        self.count += 1;
+        let soon = (self.count + LINES_AHEAD) % MOST_RECORDS;
+        prefetch_to_write((&raw const self.room[soon]).cast());
+    }
+
+    fn lost(&self) -> u64 {
+        self.count.saturating_sub(MOST_RECORDS) as u64
+    }
+
+    fn oldest_first(&self) -> impl Iterator<Item = &Entry> {
+        let kept = self.count.saturating_sub(MOST_RECORDS)..self.count;
+        kept.map(|record| &self.room[record % MOST_RECORDS])
+    }
+}
+
+/// How far ahead lines are fetched: as many as a message takes records, about.
+const LINES_AHEAD: usize = 4;
+
 /// Writes a file that only this user may read. The folder may be shared, and the name can be
 /// foreseen: no link is followed, and nobody else's file touched.
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
@@ -196,19 +356,6 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     lintel_private_file::allow_size(bytes.len() as u64)?;
     file.set_len(0)?;
     file.write_all(bytes)
-}
-
-/// Room for all records, touched once: the page faults aren't on the way of messages then.
-fn room() -> VecDeque<Record> {
-    let nothing = Record {
-        at_ns: 0,
-        length_ns: 0,
-        what: What::Waited(Awaited::Other),
-    };
-    let mut records = VecDeque::new();
-    records.resize(MOST_RECORDS, nothing);
-    records.clear();
-    records
 }
 
 /// How many messages went to, or came from, each process.
@@ -235,27 +382,39 @@ impl Numbers {
     }
 }
 
-/// When a call that is recorded began, in nanoseconds; one that isn't has none, and no room for it.
+/// When a call that is recorded began.
 #[derive(Clone, Copy)]
-pub(crate) struct CallBegun(NonZeroU64);
+pub(crate) struct CallBegun(Stamp);
+
+/// A call that is recorded and has returned.
+pub(crate) struct Call {
+    name: &'static str,
+    began: Stamp,
+    ended: Stamp,
+}
 
 impl CallBegun {
     #[cold]
     pub(crate) fn now() -> CallBegun {
-        CallBegun(NonZeroU64::new(now()).unwrap_or(NonZeroU64::MIN))
+        CallBegun(Stamp::now())
     }
 
     /// Of a call that sends a message at once.
     #[cold]
     pub(crate) fn by_sending() -> CallBegun {
         let began = CallBegun::now();
-        BEGAN.set(Some(began.0.get()));
+        BEGAN.set(Some(began.0));
         began
     }
 
     /// The call returns: what is sent from now on is none of its messages.
-    pub(crate) fn end() {
+    pub(crate) fn end(self, name: &'static str) -> Call {
         BEGAN.set(None);
+        Call {
+            name,
+            began: self.0,
+            ended: Stamp::now(),
+        }
     }
 }
 
@@ -263,13 +422,7 @@ thread_local! {
     /// The system's number of this thread.
     static THREAD: i32 = gettid().as_raw_nonzero().get();
     /// When the call began by which this thread sends a message, until it has sent one.
-    static BEGAN: Cell<Option<u64>> = const { Cell::new(None) };
-}
-
-/// Nanoseconds of the clock that all processes of the machine share.
-fn now() -> u64 {
-    let time = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("every Linux has it");
-    time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64
+    static BEGAN: Cell<Option<Stamp>> = const { Cell::new(None) };
 }
 
 fn rank() -> Option<u32> {
@@ -280,8 +433,8 @@ fn rank() -> Option<u32> {
 
 /// A NAL whose messages are recorded.
 pub(crate) struct Recorded<N> {
-    inner: N,
-    recorder: Recorder,
+    pub(crate) inner: N,
+    pub(crate) recorder: Recorder,
 }
 
 impl<N> Recorded<N> {
@@ -300,13 +453,13 @@ impl<N: Nal> Nal for Recorded<N> {
         words: &Words,
         body: Outgoing<'_>,
     ) -> Result<(), Unreachable> {
-        let since = BEGAN.take().unwrap_or_else(now);
+        let since = BEGAN.take().unwrap_or_else(Stamp::now);
         self.inner.send(to, words, body)?;
-        let length_ns = match is_short(&body) {
-            true => 0,
-            false => now().saturating_sub(since),
+        let end = match is_short(&body) {
+            true => since,
+            false => Stamp::now(),
         };
-        self.recorder.on_sent(to, words, since, length_ns);
+        self.recorder.on_sent(to, words, since, end);
         Ok(())
     }
 
@@ -317,10 +470,10 @@ impl<N: Nal> Nal for Recorded<N> {
         body: Lent<'_>,
         number: u64,
     ) -> Result<bool, Unreachable> {
-        let since = BEGAN.take().unwrap_or_else(now);
+        let since = BEGAN.take().unwrap_or_else(Stamp::now);
         let is_sent = self.inner.send_lent(to, words, body, number)?;
         if is_sent {
-            self.recorder.on_sent(to, words, since, 0);
+            self.recorder.on_sent(to, words, since, since);
         }
         Ok(is_sent)
     }
@@ -369,8 +522,9 @@ mod tests {
     fn a_recorder_writes_what_it_has_when_it_is_dropped() {
         let folder = tempfile::tempdir().expect("a folder can be made");
         let (one, two) = (ProcessId::new(1, 1), ProcessId::new(1, 2));
-        let recorder = Recorder::new(folder.path(), one);
-        recorder.on_sent(two, &[1; 6], now(), 0);
+        let mut recorder = Recorder::new(folder.path(), one);
+        let now = Stamp::now();
+        recorder.on_sent(two, &[1; 6], now, now);
         recorder.on_next(two, &[2; 6], true);
         recorder.on_next(two, &[2; 6], true);
         recorder.on_event(EventKind::Ack);
@@ -383,17 +537,44 @@ mod tests {
         let bytes = std::fs::read(file.path()).expect("it can be read");
         let timeline = Timeline::from_bytes(&bytes).expect("a timeline");
         let whats: Vec<What> = timeline.records.into_iter().map(|r| r.what).collect();
-        let message = |words| Message {
+        let message = |word| Message {
             peer: two,
             number: 1,
-            words,
+            words: [word, 0, word, word, 0, 0],
         };
         let event = What::Event {
             kind: EventKind::Ack as u8,
             cause: Some((two, 1)),
         };
-        let handled = What::Handled(message([2; 6]));
-        assert_eq!(whats, [What::Sent(message([1; 6])), event, handled]);
+        let handled = What::Handled(message(2));
+        assert_eq!(whats, [What::Sent(message(1)), event, handled]);
+    }
+
+    #[test]
+    fn each_event_of_a_message_has_its_cause_and_later_ones_have_none() {
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        let (one, two) = (ProcessId::new(1, 1), ProcessId::new(1, 2));
+        let mut recorder = Recorder::new(folder.path(), one);
+        recorder.on_next(two, &[0; 6], true);
+        recorder.on_event(EventKind::Put);
+        recorder.on_event(EventKind::AutoUnlink);
+        recorder.on_done();
+        recorder.on_event(EventKind::Link);
+        let events = recorder.records().into_iter();
+        let mut events: Vec<_> = events
+            .filter_map(|record| match record.what {
+                What::Event { kind, cause } => Some((kind, cause)),
+                _ => None,
+            })
+            .collect();
+        events.sort_unstable();
+        let caused = Some((two, 1));
+        let kinds = [
+            (EventKind::Put as u8, caused),
+            (EventKind::Link as u8, None),
+            (EventKind::AutoUnlink as u8, caused),
+        ];
+        assert_eq!(events, kinds);
     }
 
     #[test]
@@ -407,15 +588,27 @@ mod tests {
     #[test]
     fn a_call_is_recorded_with_its_name_and_its_thread() {
         let folder = tempfile::tempdir().expect("a folder can be made");
-        let recorder = Recorder::new(folder.path(), ProcessId::new(1, 1));
+        let mut recorder = Recorder::new(folder.path(), ProcessId::new(1, 1));
         let began = CallBegun::now();
-        recorder.on_called("PtlPut", began);
-        let recording = recorder.0.lock();
-        let record = &recording.records[0];
-        assert_eq!(record.at_ns, began.0.get());
+        recorder.on_called(began.end("PtlPut"));
+        let entry = recorder.records.oldest_first().next();
+        let record = entry.expect("one record").to_record(&recorder.clock);
+        assert_eq!(record.at_ns, recorder.clock.ns(began.0));
         let thread = gettid().as_raw_nonzero().get();
         let name = Cow::Borrowed("PtlPut");
         assert_eq!(record.what, What::Called { name, thread });
+    }
+
+    #[test]
+    fn a_wait_ends_when_it_is_recorded() {
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        let mut recorder = Recorder::new(folder.path(), ProcessId::new(1, 1));
+        recorder.on_waited(700, Awaited::Other);
+        let entry = recorder.records.oldest_first().next();
+        let entry = entry.expect("one record");
+        let record = entry.to_record(&recorder.clock);
+        assert_eq!(record.length_ns, 700);
+        assert_eq!(record.at_ns + 700, recorder.clock.ns(entry.end));
     }
 
     #[test]
@@ -436,11 +629,12 @@ mod tests {
     #[test]
     fn later_records_replace_the_oldest() {
         let folder = tempfile::tempdir().expect("a folder can be made");
-        let recorder = Recorder::new(folder.path(), ProcessId::new(1, 1));
+        let mut recorder = Recorder::new(folder.path(), ProcessId::new(1, 1));
         for _ in 0..MOST_RECORDS + 3 {
             recorder.on_event(EventKind::Put);
         }
-        let recording = recorder.0.lock();
-        assert_eq!((recording.records.len(), recording.lost), (MOST_RECORDS, 3));
+        let records = &recorder.records;
+        let kept = records.oldest_first().count();
+        assert_eq!((kept, records.lost()), (MOST_RECORDS, 3));
     }
 }

@@ -23,8 +23,33 @@ pub(crate) enum Transport {
     Shm(ShmNal),
     /// Shared memory within the node or for nothing, another network beyond.
     Routed(Box<Route<ShmNal, Far>>),
-    /// Either, with a line of log for each message.
-    Boxed(Box<dyn Nal + Send>),
+    /// Either, behind middleware: a log, a capture or a timeline.
+    Boxed(Box<dyn Middleware>),
+}
+
+/// Middleware between the library and its networks.
+pub(crate) trait Middleware: Nal + Send {
+    /// Where messages and events are noted, if this notes them.
+    fn recorder(&mut self) -> Option<&mut Recorder> {
+        None
+    }
+
+    /// See [`Transport::watch`].
+    fn watch(&self, lookout: &Lookout, _looks: u32) {
+        lookout.close();
+    }
+}
+
+impl Middleware for Far {}
+
+impl Middleware for Recorded<Transport> {
+    fn recorder(&mut self) -> Option<&mut Recorder> {
+        Some(&mut self.recorder)
+    }
+
+    fn watch(&self, lookout: &Lookout, looks: u32) {
+        self.inner.watch(lookout, looks);
+    }
 }
 
 /// The network between nodes.
@@ -36,7 +61,6 @@ pub(crate) struct Endpoint {
     pub(crate) me: ProcessId,
     pub(crate) bell: Bell,
     pub(crate) stats: StatsWriter,
-    pub(crate) recorder: Option<Recorder>,
 }
 
 /// Process identifiers that are tried where any will do, and one is free on one
@@ -77,27 +101,23 @@ fn endpoint<N: Nal + Send + 'static>(
     plain: impl FnOnce(N) -> Transport,
 ) -> Endpoint {
     let me = segment.process();
-    let recorder = settings.trace.as_deref();
-    let recorder = recorder.map(|directory| Recorder::new(directory, me));
-    let transport = match (&recorder, &settings.pcap) {
-        (None, None) => traced_or(nal, plain),
+    let mut transport = match &settings.pcap {
+        None => traced_or(nal, plain),
         // Boxed, so that the common form's code has one copy less.
-        (recorder, pcap) => {
-            let mut nal: Far = Box::new(nal);
-            if let Some(directory) = pcap {
-                nal = match captured(nal, directory, me, uid) {
-                    Ok(captured) => Box::new(captured),
-                    Err(nal) => nal,
-                };
-            }
-            if let Some(recorder) = recorder {
-                nal = Box::new(Recorded::new(nal, recorder.clone()));
-            }
-            traced_or(nal, Transport::Boxed)
+        Some(directory) => {
+            let nal: Far = Box::new(nal);
+            let nal = match captured(nal, directory, me, uid) {
+                Ok(captured) => Box::new(captured),
+                Err(nal) => nal,
+            };
+            traced_or(nal, boxed)
         }
     };
+    if let Some(directory) = &settings.trace {
+        let recorder = Recorder::new(directory, me);
+        transport = Transport::Boxed(Box::new(Recorded::new(transport, recorder)));
+    }
     Endpoint {
-        recorder,
         me,
         bell: Bell::new(segment.clone()),
         stats: StatsWriter::new(segment),
@@ -110,7 +130,11 @@ fn traced_or<N: Nal + Send + 'static>(nal: N, plain: impl FnOnce(N) -> Transport
         return plain(nal);
     }
     let line: fn(String) = |line| log(Level::Trace, &line);
-    Transport::Boxed(Box::new(Trace::new(nal, line)))
+    boxed(Box::new(Trace::new(nal, line)))
+}
+
+fn boxed(nal: Far) -> Transport {
+    Transport::Boxed(Box::new(nal))
 }
 
 fn warn(words: &str) {
@@ -241,7 +265,8 @@ impl Transport {
         match self {
             Transport::Shm(nal) => nal.watch(lookout, looks),
             Transport::Routed(nal) if nal.is_idle() => nal.near().watch(lookout, looks),
-            Transport::Routed(_) | Transport::Boxed(_) => lookout.close(),
+            Transport::Routed(_) => lookout.close(),
+            Transport::Boxed(nal) => nal.watch(lookout, looks),
         }
     }
 
@@ -262,6 +287,15 @@ impl Transport {
             Transport::Shm(nal) => Some(nal),
             Transport::Routed(nal) => Some(nal.near_mut()),
             Transport::Boxed(_) => None,
+        }
+    }
+
+    /// Where messages and events are noted, if a timeline is asked for.
+    #[inline(always)]
+    pub(crate) fn recorder(&mut self) -> Option<&mut Recorder> {
+        match self {
+            Transport::Shm(_) | Transport::Routed(_) => None,
+            Transport::Boxed(nal) => recorder_of(&mut **nal),
         }
     }
 
@@ -304,8 +338,14 @@ impl Nal for Transport {
 /// returns nothing.
 #[cold]
 #[inline(never)]
-fn next_inline_boxed(nal: &mut (dyn Nal + Send)) -> Option<(Origin, Words, Claim)> {
+fn next_inline_boxed(nal: &mut dyn Middleware) -> Option<(Origin, Words, Claim)> {
     nal.next_inline()
+}
+
+#[cold]
+#[inline(never)]
+fn recorder_of(nal: &mut dyn Middleware) -> Option<&mut Recorder> {
+    nal.recorder()
 }
 
 impl Wake for Transport {

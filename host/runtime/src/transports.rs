@@ -1,7 +1,6 @@
 //! The transports of a process: the NAL to others, and the loopback.
 
 use crate::direct_entries::{DirectEntries, DirectEntry};
-use crate::timeline::Recorder;
 use crate::transport::Transport;
 use lintel_claim::{Claim, Lent};
 use lintel_engine4::{Backlog, Undeliverable};
@@ -20,8 +19,6 @@ pub struct Transports {
     /// This process, which the loopback reaches.
     pub(crate) me: ProcessId,
     pub(crate) nal: Transport,
-    /// Where messages and events are noted, if a timeline is asked for.
-    pub(crate) recorder: Option<Recorder>,
     pub(crate) loopback: Loopback,
     /// Entries of this process that peers access by themselves.
     pub(crate) direct: DirectEntries,
@@ -45,16 +42,10 @@ pub struct Transports {
 
 impl Transports {
     /// The transports of a process of that user.
-    pub(crate) fn new(
-        me: ProcessId,
-        uid: u32,
-        nal: Transport,
-        recorder: Option<Recorder>,
-    ) -> Transports {
+    pub(crate) fn new(me: ProcessId, uid: u32, nal: Transport) -> Transports {
         Transports {
             me,
             nal,
-            recorder,
             loopback: Loopback::new(me, uid),
             direct: DirectEntries::default(),
             activity: false,
