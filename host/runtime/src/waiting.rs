@@ -64,7 +64,7 @@ impl<O: Owner> Library<O> {
                 WaitNext::Sleep if self.polls_on(&mut polls_until) => {}
                 WaitNext::Sleep => {
                     before_sleep();
-                    if self.sleep(deadline, activity)? {
+                    if self.sleep(deadline, activity) {
                         wait = Wait::default();
                     }
                 }
@@ -87,11 +87,11 @@ impl<O: Owner> Library<O> {
     }
 
     /// Sleeps until there is activity or a message arrives, at most until the deadline. Returns
-    /// at once if there was activity since `activity` was read. Whether a last poll has found
-    /// something.
-    fn sleep(&self, deadline: Option<Instant>, activity: u64) -> Result<bool> {
+    /// at once if there was activity since `activity` was read, or no interface is open any more.
+    /// Whether there may be something to find.
+    fn sleep(&self, deadline: Option<Instant>, activity: u64) -> bool {
         let Some(bell) = self.bell() else {
-            return Err(Error::NoInit);
+            return true;
         };
         let rings = bell.rings(Sleeper::Caller);
         self.with_core(|core| core.wakeup.begin_sleep());
@@ -109,7 +109,7 @@ impl<O: Owner> Library<O> {
             }
         });
         self.with_core(Core::after_sleep);
-        Ok(found)
+        found
     }
 }
 
@@ -321,5 +321,21 @@ mod tests {
             let ended = waits.join().expect("nothing has failed");
             assert_eq!(ended, Err(Error::ArgInvalid));
         });
+    }
+
+    #[test]
+    fn a_wait_ends_with_its_queue_where_the_interface_closes_just_before_the_sleep() {
+        let network = Network::default();
+        let one = network.peer(1);
+        let close = || {
+            let _ = one.library.close_interface(one.interface);
+        };
+        let ended =
+            one.library
+                .wait_asleep(None, close, || match one.library.queue_take(one.queue) {
+                    Err(Error::EqEmpty) => Ok(None),
+                    taken => taken.map(|_| Some(())),
+                });
+        assert_eq!(ended, Err(Error::ArgInvalid));
     }
 }
