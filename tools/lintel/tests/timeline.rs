@@ -4,8 +4,10 @@
 mod rig;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
+use lintel_snapshot::timeline::{Timeline, What};
 use rig::Running;
 use serde_json::Value;
 
@@ -18,20 +20,26 @@ fn measured(sizes: &str) -> Vec<Value> {
 fn measured_with(sizes: &str, calls: &str) -> Vec<Value> {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let out = folder.path().join("trace.json");
-    let words = format!("perf put --sizes={sizes} --time=1 --rounds=1 --csv=-");
     let mut command = Command::new(env!("CARGO_BIN_EXE_lintel"));
-    command
-        .args(words.split(' '))
-        .env("PTL_TRACE", folder.path())
-        .env("PTL_TRACE_CALLS", calls);
-    let ended = command.stdout(Stdio::null()).status().expect("it starts");
-    assert!(ended.success());
-    let text = |path: &std::path::Path| path.to_str().expect("text").to_owned();
+    measure(&mut command, sizes, calls, folder.path());
+    let text = |path: &Path| path.to_str().expect("text").to_owned();
     let (from, to) = (text(folder.path()), text(&out));
     let said = Running::start(&["trace", "merge", &from, "--out", &to]).text();
     assert!(said.contains("of 2 processes"), "{said}");
     let trace = std::fs::read_to_string(&out).expect("it was written");
     serde_json::from_str(&trace).expect("an array")
+}
+
+/// Runs a measurement whose ranks write their timelines into a folder, by a command that starts
+/// `lintel`.
+fn measure(command: &mut Command, sizes: &str, calls: &str, folder: &Path) {
+    let words = format!("perf put --sizes={sizes} --time=1 --rounds=1 --csv=-");
+    command
+        .args(words.split(' '))
+        .env("PTL_TRACE", folder)
+        .env("PTL_TRACE_CALLS", calls);
+    let ended = command.stdout(Stdio::null()).status().expect("it starts");
+    assert!(ended.success(), "{command:?}: {ended}");
 }
 
 /// A track, and a time in it in nanoseconds.
@@ -118,4 +126,74 @@ fn every_arrow_begins_in_a_message_that_was_sent_and_leads_forward() {
             "{points:?}"
         );
     }
+}
+
+/// No message arrives before it was sent, by more than the error of two ranks' clocks: in both
+/// directions, so that neither rank's clock is ahead of the other's by more than that and the
+/// fastest message's time.
+fn no_message_arrives_100_ns_before_it_was_sent(folder: &Path) {
+    let files = std::fs::read_dir(folder).expect("a folder");
+    let read = |file: std::io::Result<std::fs::DirEntry>| {
+        let bytes = std::fs::read(file.expect("a file").path()).expect("readable");
+        Timeline::from_bytes(&bytes).expect("a timeline")
+    };
+    let timelines: Vec<Timeline> = files.map(read).collect();
+    assert_eq!(timelines.len(), 2);
+    for (from, to) in [(0, 1), (1, 0)] {
+        let (from, to) = (&timelines[from], &timelines[to]);
+        let sent = from.records.iter().filter_map(|record| match &record.what {
+            What::Sent(message) if message.peer == to.process => {
+                Some((message.number, record.at_ns))
+            }
+            _ => None,
+        });
+        let sent: BTreeMap<u64, u64> = sent.collect();
+        let mut joined = 0;
+        for record in &to.records {
+            if let What::Handled(message) = &record.what
+                && message.peer == from.process
+                && let Some(sent_ns) = sent.get(&message.number)
+            {
+                let number = message.number;
+                let done_ns = record.at_ns + record.length_ns;
+                assert!(
+                    done_ns + 100 >= *sent_ns,
+                    "{number}: {sent_ns} to {done_ns}"
+                );
+                joined += 1;
+            }
+        }
+        assert!(joined > 100, "{joined} of {} messages", sent.len());
+    }
+}
+
+#[test]
+fn clocks_of_two_ranks_agree_within_100_ns() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lintel"));
+    measure(&mut command, "8", "on", folder.path());
+    no_message_arrives_100_ns_before_it_was_sent(folder.path());
+}
+
+/// The kernel says nowhere that it trusts the processor's ticks: an empty file system covers it.
+#[test]
+fn without_steady_ticks_the_clocks_of_two_ranks_agree_too() {
+    let cover = "mount -t tmpfs none /sys/devices/system/clocksource && exec \"$@\"";
+    let unshared = || {
+        let mut command = Command::new("unshare");
+        command.args(["--map-root-user", "--mount", "sh", "-c", cover, "sh"]);
+        command
+    };
+    let tried = unshared().arg("true").stderr(Stdio::piped()).output();
+    let tried = tried.expect("unshare of util-linux starts");
+    if !tried.status.success() {
+        let why = String::from_utf8_lossy(&tried.stderr).into_owned();
+        println!("not tried, for this system forbids mounts in a namespace: {why}");
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let mut command = unshared();
+    command.arg(env!("CARGO_BIN_EXE_lintel"));
+    measure(&mut command, "8", "on", folder.path());
+    no_message_arrives_100_ns_before_it_was_sent(folder.path());
 }
