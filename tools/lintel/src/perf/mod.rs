@@ -86,6 +86,7 @@ pub fn run(options: Options) -> Result<ExitCode> {
         (None, Some(jobs)) => (jobs.launch)(&options),
         (None, None) => launch(&options),
         (Some(client), _) => {
+            options.check_in_rank(std::env::var_os(ROWS).is_some())?;
             options.network.check_environment()?;
             rank(client, options).map(|()| ExitCode::SUCCESS)
         }
@@ -113,7 +114,7 @@ fn launch(options: &Options) -> Result<ExitCode> {
     job.env.extend(session::terminal_hint());
     options.network.apply(&mut job);
     // Kept until the job has ended.
-    let before = match options.asks_for(Group::Targets) && !options.network.is_crossed() {
+    let before = match options.measures_crowds() {
         true => Some(RowsFile::new(&crowded(options)?)?),
         false => None,
     };
@@ -203,10 +204,7 @@ fn one(session: &mut Session, benchmark: Benchmark) -> Result<()> {
     match benchmark.run {
         Run::Group(_) => Ok(()),
         Run::InSession(run, _) => run(session),
-        Run::InJobs(_) => Err(Error::Usage(format!(
-            "{} starts its own ranks: run it without a launcher",
-            benchmark.name
-        ))),
+        Run::InJobs(_) => Err(options::starts_own_ranks(benchmark.name)),
     }
 }
 

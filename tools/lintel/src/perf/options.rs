@@ -273,6 +273,23 @@ impl Options {
         self.benchmarks.iter().any(|one| one.is_group(group))
     }
 
+    /// Whether all-reduces of more ranks, in jobs of their own, are part of what is asked for.
+    pub fn measures_crowds(&self) -> bool {
+        self.asks_for(Group::Targets) && !self.network.is_crossed()
+    }
+
+    /// Refuses what the launching process has to begin, in a rank whose launcher may or may not
+    /// have measured crowds.
+    ///
+    /// # Errors
+    /// The launcher is another program.
+    pub fn check_in_rank(&self, crowds_are_measured: bool) -> Result<()> {
+        match self.measures_crowds() && !crowds_are_measured {
+            true => Err(starts_own_ranks("targets")),
+            false => Ok(()),
+        }
+    }
+
     /// The largest message size, at least 8.
     pub fn largest(&self) -> u64 {
         self.sizes.iter().copied().max().unwrap_or(0).max(8)
@@ -337,6 +354,12 @@ fn parse_size(text: &str) -> std::result::Result<u64, String> {
 
 const LARGEST_SIZE: u64 = 1 << 30;
 
+pub(super) fn starts_own_ranks(name: &str) -> Error {
+    Error::Usage(format!(
+        "{name} starts its own ranks: run it without a launcher"
+    ))
+}
+
 #[cfg(test)]
 impl Options {
     /// As they are when nothing is given.
@@ -375,6 +398,14 @@ mod tests {
             let jobs = options.jobs().expect("it starts its own ranks");
             assert!((jobs.check)(&options).is_err(), "{fixed:?}");
         }
+    }
+
+    #[test]
+    fn targets_begins_in_the_launching_process_alone() {
+        let targets = Options::parse(&["put", "targets"]);
+        assert!(targets.check_in_rank(false).is_err());
+        assert!(targets.check_in_rank(true).is_ok());
+        assert!(Options::parse(&["put"]).check_in_rank(false).is_ok());
     }
 
     #[test]
