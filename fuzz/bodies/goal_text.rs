@@ -1,7 +1,7 @@
 //! Any text is a schedule or a mistake in one of its lines; a schedule survives its
 //! text, and ends or says what it leaves undone.
 
-use lintel_sim_goal::{Goal, Hosts, LogGp, run};
+use lintel_sim_goal::{Goal, Hosts, LogGp, run, without_comments};
 use lintel_sim_kernel::Duration;
 
 /// So many ranks take no more memory than a fuzzer has.
@@ -11,7 +11,8 @@ pub fn body(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
     };
-    if text
+    let bare = without_comments(text).unwrap_or_default();
+    if bare
         .split("num_ranks")
         .skip(1)
         .any(|rest| first_number(rest) > MOST_RANKS)

@@ -70,5 +70,5 @@ pub use goal::{Act, Goal, Label, Operation, Order, Rank};
 pub use hosts::Hosts;
 pub use machine::{Machine, MachineEvent, Unfinished, run};
 pub use network::{Envelope, LogGp, Network, Over};
-pub use parse::ParseError;
+pub use parse::{ParseError, without_comments};
 pub use spans::{Observer, Span, Track};

@@ -300,8 +300,12 @@ impl<'a> Words<'a> {
     }
 }
 
-/// Blanks comments, and keeps the ends of lines.
-fn without_comments(text: &str) -> Result<String, ParseError> {
+/// The text of a schedule without its comments: blanks, and the ends of lines, stay in their
+/// place.
+///
+/// # Errors
+/// A comment that never ends, with the line where it begins.
+pub fn without_comments(text: &str) -> Result<String, ParseError> {
     let mut kept = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('/') {

