@@ -300,8 +300,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// The text of a schedule without its comments: blanks, and the ends of lines, stay in their
-/// place.
+/// The text of a schedule with a blank, and its ends of lines, in place of each comment.
 ///
 /// # Errors
 /// A comment that never ends, with the line where it begins.
