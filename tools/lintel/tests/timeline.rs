@@ -128,9 +128,9 @@ fn every_arrow_begins_in_a_message_that_was_sent_and_leads_forward() {
     }
 }
 
-/// No message arrives before it was sent, by more than the error of two ranks' clocks: in both
-/// directions, so that neither rank's clock is ahead of the other's by more than that and the
-/// fastest message's time.
+/// No message arrives more than 100 ns before it was sent, the error that two ranks' clocks may
+/// have. In both directions: neither rank's clock is ahead of the other's by more than that and
+/// what the fastest message takes.
 fn no_message_arrives_100_ns_before_it_was_sent(folder: &Path) {
     let files = std::fs::read_dir(folder).expect("a folder");
     let read = |file: std::io::Result<std::fs::DirEntry>| {
@@ -168,7 +168,7 @@ fn no_message_arrives_100_ns_before_it_was_sent(folder: &Path) {
 }
 
 #[test]
-fn clocks_of_two_ranks_agree_within_100_ns() {
+fn no_message_arrives_before_it_was_sent_by_two_ranks_clocks() {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let mut command = Command::new(env!("CARGO_BIN_EXE_lintel"));
     measure(&mut command, "8", "on", folder.path());
@@ -177,7 +177,7 @@ fn clocks_of_two_ranks_agree_within_100_ns() {
 
 /// The kernel says nowhere that it trusts the processor's ticks: an empty file system covers it.
 #[test]
-fn without_steady_ticks_the_clocks_of_two_ranks_agree_too() {
+fn without_steady_ticks_no_message_arrives_before_it_was_sent_either() {
     let cover = "mount -t tmpfs none /sys/devices/system/clocksource && exec \"$@\"";
     let unshared = || {
         let mut command = Command::new("unshare");
