@@ -5,14 +5,21 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 pub(crate) struct Buckets {
+    /// None, or a power of two from [`LEAST`] on.
     heads: Vec<Chain>,
+    /// Bits of a hash that don't choose the bucket.
+    shift: u32,
     count: usize,
 }
+
+/// Buckets of a table with slots, at least.
+const LEAST: usize = 8;
 
 impl Buckets {
     pub(crate) const fn new() -> Self {
         Buckets {
             heads: Vec::new(),
+            shift: 0,
             count: 0,
         }
     }
@@ -20,13 +27,8 @@ impl Buckets {
     /// Fibonacci hashing: the high bits of a multiplication spread any pattern.
     #[inline(always)]
     fn bucket(&self, key: u64) -> usize {
-        let bits = self.heads.len().trailing_zeros();
         let mixed = (key ^ key >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        if bits == 0 {
-            0
-        } else {
-            (mixed >> (64 - bits)) as usize
-        }
+        (mixed >> self.shift) as usize
     }
 
     #[inline(always)]
@@ -87,7 +89,8 @@ impl Buckets {
 
     /// Slots of one key keep their order, for a bucket is split from its front.
     fn grow(&mut self, chains: &mut Chains, key_of: impl Fn(u16) -> u64) {
-        let size = (self.heads.len() * 2).max(8);
+        let size = (self.heads.len() * 2).max(LEAST);
+        self.shift = u64::BITS - size.trailing_zeros();
         let old = core::mem::replace(&mut self.heads, vec![Chain::EMPTY; size]);
         for chain in old {
             let mut at = chain.first();

@@ -8,7 +8,7 @@ use lintel_claim::Claim;
 use std::sync::atomic::Ordering;
 
 /// Records in a row from which on more are expected, and how far ahead slots are fetched then.
-const STREAM: u8 = 4;
+const STREAM: u32 = 4;
 const SLOTS_AHEAD: usize = 3;
 
 /// Reads the records of one ring, in order.
@@ -22,8 +22,8 @@ pub struct Receiver {
     published_lines: u32,
     /// Lines of data of the record that `peek` has shown.
     open: usize,
-    /// Records found since the last look in vain.
-    in_a_row: u8,
+    /// Records found since the last look in vain, modulo 2^32.
+    in_a_row: u32,
 }
 
 /// A record that has arrived. Its payload stays valid until [`Receiver::advance`].
@@ -114,7 +114,7 @@ impl Receiver {
             self.in_a_row = 0;
             return None;
         }
-        self.in_a_row = self.in_a_row.saturating_add(1);
+        self.in_a_row = self.in_a_row.wrapping_add(1);
         if self.in_a_row > STREAM {
             self.fetch_slot_ahead();
         }
@@ -162,11 +162,14 @@ impl Receiver {
     /// Done with the record that `peek` has shown.
     #[inline(always)]
     pub fn advance(&mut self) {
-        self.position.advance(self.open);
-        self.open = 0;
-        let slots = self.position.slots.wrapping_sub(self.published_slots);
-        let lines = self.position.lines.wrapping_sub(self.published_lines);
-        if slots >= SLOTS as u32 / 4 || lines >= DATA_LINES as u32 / 4 {
+        let lines = std::mem::take(&mut self.open);
+        self.position.advance(lines);
+        let mut is_due = self.position.slots % (SLOTS as u32 / 4) == 0;
+        if lines > 0 {
+            let unpublished = self.position.lines.wrapping_sub(self.published_lines);
+            is_due |= unpublished >= DATA_LINES as u32 / 4;
+        }
+        if is_due {
             self.publish_head();
         }
     }

@@ -12,12 +12,13 @@ use crate::protocol::Protocol;
 use crate::resources::{ProcessInfo, Stats};
 use crate::staged_sends::StagedSends;
 use crate::streams::Stream;
-use crate::transport::Endpoint;
+use crate::transport::{Endpoint, OfTransport, Transport};
 use crate::transports::Transports;
 use crate::wakeup::Wakeup;
 use lintel_claim::{Claim, Lease};
 use lintel_engine4::{Interface, Landed};
 use lintel_nal::{Arrival, Nal, Origin, Payload, Wake};
+use lintel_nal_shm::ShmNal;
 use lintel_progress::{RoomNext, RoomWait};
 use lintel_types::{InterfaceNumber, List, NiFail, ProcessId};
 use lintel_wire::{Message, Request, Response, Verb, Words};
@@ -165,14 +166,24 @@ impl<O: Owner> Core<O> {
     }
 
     /// Handles messages that have their bytes with them, at most so many.
-    #[inline(never)]
+    #[inline(always)]
     fn handle_inline(&mut self, most: usize) -> usize {
+        match self.transports.nal {
+            Transport::Shm(_) => self.handle_inline_on::<ShmNal>(most),
+            _ => self.handle_inline_on::<Transport>(most),
+        }
+    }
+
+    /// As [`handle_inline`](Self::handle_inline), on a transport whose type is known.
+    #[inline(never)]
+    fn handle_inline_on<N: OfTransport>(&mut self, most: usize) -> usize {
         let mut handled = 0;
         while handled < most {
-            let Some((origin, words, claim)) = self.transports.nal.next_inline() else {
+            let next = N::of(&mut self.transports.nal).and_then(N::next_inline);
+            let Some((origin, words, claim)) = next else {
                 break;
             };
-            self.on_inline(origin, &words, claim);
+            self.on_inline::<N>(origin, &words, claim);
             handled += 1;
         }
         handled
@@ -285,12 +296,13 @@ impl<O: Owner> Core<O> {
 
     /// A message from elsewhere whose bytes came with it; most are puts that land in one step.
     #[inline(always)]
-    fn on_inline(&mut self, origin: Origin, words: &Words, body: Claim) {
-        match Request::parse_put(words) {
-            Some(put) if self.deliver(origin, &put, body) => self.transports.nal.done(origin),
-            None if (self.protocol).deliver(&mut self.transports, origin, words, body) => {
-                self.transports.nal.done(origin);
-            }
+    fn on_inline<N: OfTransport>(&mut self, origin: Origin, words: &Words, body: Claim) {
+        let is_done = match Request::parse_put(words) {
+            Some(put) => self.deliver(origin, &put, body),
+            None => (self.protocol).deliver(&mut self.transports, origin, words, body),
+        };
+        match N::of(&mut self.transports.nal) {
+            Some(nal) if is_done => nal.done(origin),
             // A copy, so that the common path has none in memory.
             _ => self.on_message(origin, &{ *words }, Payload::Inline(body)),
         }

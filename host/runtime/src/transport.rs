@@ -27,6 +27,29 @@ pub(crate) enum Transport {
     Boxed(Box<dyn Middleware>),
 }
 
+/// A NAL as the transport holds it, so that what handles many messages asks once which it is.
+pub(crate) trait OfTransport: Nal {
+    /// The NAL, if it is the one in use.
+    fn of(transport: &mut Transport) -> Option<&mut Self>;
+}
+
+impl OfTransport for ShmNal {
+    #[inline(always)]
+    fn of(transport: &mut Transport) -> Option<&mut ShmNal> {
+        match transport {
+            Transport::Shm(nal) => Some(nal),
+            _ => None,
+        }
+    }
+}
+
+impl OfTransport for Transport {
+    #[inline(always)]
+    fn of(transport: &mut Transport) -> Option<&mut Transport> {
+        Some(transport)
+    }
+}
+
 /// Middleware between the library and its networks.
 pub(crate) trait Middleware: Nal + Send {
     /// Where messages and events are noted, if this notes them.
