@@ -17,7 +17,6 @@ use lintel_bridge::Tables;
 use lintel_claim::{Claim, CrossMemoryError, Region, copy_checked};
 use lintel_types::Limits;
 use std::io;
-use std::sync::OnceLock;
 use std::time::Duration;
 
 /// The owner of an engine. Clones are the same owner. It is a type, so that the code of a
@@ -65,10 +64,8 @@ pub struct LocalProcess {
 
 impl Default for LocalProcess {
     fn default() -> Self {
-        static TABLES: OnceLock<[LocalTables; 4]> = OnceLock::new();
-        LocalProcess {
-            tables: TABLES.get_or_init(Default::default),
-        }
+        static TABLES: [LocalTables; 4] = [const { LocalTables::new() }; 4];
+        LocalProcess { tables: &TABLES }
     }
 }
 
@@ -77,7 +74,7 @@ impl LocalProcess {
     /// An owner with tables of its own, for a test with several libraries.
     pub(crate) fn with_own_tables() -> LocalProcess {
         LocalProcess {
-            tables: crate::testing::keep(Default::default()),
+            tables: crate::testing::keep([const { LocalTables::new() }; 4]),
         }
     }
 }

@@ -5,15 +5,14 @@ use lintel_bridge::{CounterCell, Tables};
 use lintel_types::{
     CounterIndex, CountingEvent, Error, Event, Handle, Kind, Limits, QueueIndex, Result,
 };
+use once_cell::race::OnceBox;
 use std::iter::repeat_with;
-use std::sync::OnceLock;
 
 const QUEUES: usize = 64;
 const COUNTERS: usize = 256;
 
 /// The tables of one interface on the heap. They outlive it, since a caller may still
 /// look; a handle of the past finds nothing.
-#[derive(Default)]
 pub struct LocalTables {
     queues: ChunkedTable<EventQueue, QUEUES, { 65536 / QUEUES }>,
     counters: ChunkedTable<CounterCell, COUNTERS, { 65536 / COUNTERS }>,
@@ -21,41 +20,32 @@ pub struct LocalTables {
 
 /// Up to 65,536 things under stable numbers, made in `CHUNKS` chunks of `N`.
 pub(crate) struct ChunkedTable<T, const N: usize, const CHUNKS: usize> {
-    chunks: OnceLock<Box<[Chunk<T, N>; CHUNKS]>>,
-}
-
-type Chunk<T, const N: usize> = OnceLock<Box<[T; N]>>;
-
-impl<T, const N: usize, const CHUNKS: usize> Default for ChunkedTable<T, N, CHUNKS> {
-    fn default() -> Self {
-        ChunkedTable {
-            chunks: OnceLock::new(),
-        }
-    }
+    chunks: [OnceBox<[T; N]>; CHUNKS],
 }
 
 impl<T: Default, const N: usize, const CHUNKS: usize> ChunkedTable<T, N, CHUNKS> {
+    pub(crate) const fn new() -> Self {
+        ChunkedTable {
+            chunks: [const { OnceBox::new() }; CHUNKS],
+        }
+    }
+
     #[cold]
     #[inline(never)]
     pub(crate) fn get_or_make(&self, index: u16) -> &T {
-        let chunks = self.chunks.get_or_init(|| boxed(OnceLock::new));
-        let chunk = chunks[index as usize / N].get_or_init(|| boxed(T::default));
+        let chunk = self.chunks[index as usize / N].get_or_init(|| boxed(T::default));
         &chunk[index as usize % N]
     }
 
     #[inline(always)]
     pub(crate) fn get(&self, index: u16) -> Option<&T> {
-        self.chunks.get()?[index as usize / N]
-            .get()
-            .map(|chunk| &chunk[index as usize % N])
+        let chunk = self.chunks[index as usize / N].get()?;
+        Some(&chunk[index as usize % N])
     }
 
     pub(crate) fn each(&self, f: impl Fn(&T)) {
-        let chunks = self.chunks.get().into_iter().flat_map(|all| all.iter());
-        chunks
-            .filter_map(OnceLock::get)
-            .flat_map(|chunk| chunk.iter())
-            .for_each(f);
+        let chunks = self.chunks.iter().filter_map(OnceBox::get);
+        chunks.flat_map(|chunk| chunk.iter()).for_each(f);
     }
 }
 
@@ -69,6 +59,13 @@ fn boxed<T, const N: usize>(new: impl FnMut() -> T) -> Box<[T; N]> {
 }
 
 impl LocalTables {
+    pub(crate) const fn new() -> LocalTables {
+        LocalTables {
+            queues: ChunkedTable::new(),
+            counters: ChunkedTable::new(),
+        }
+    }
+
     #[inline]
     pub(crate) fn queue(&self, handle: Handle) -> Result<&EventQueue> {
         match self.queues.get(handle.index()) {
@@ -171,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_queue_is_found_by_its_own_handle_alone_and_only_while_it_is_open() {
-        let tables = LocalTables::default();
+        let tables = LocalTables::new();
         let queue = handle(Kind::EventQueue, 1, 300);
         assert!(tables.queue(queue).is_err(), "nothing was opened");
         tables.begin_queue(queue, 4).expect("there is memory");
@@ -189,7 +186,7 @@ mod tests {
 
     #[test]
     fn a_queue_keeps_as_many_events_as_it_was_asked_for() {
-        let tables = LocalTables::default();
+        let tables = LocalTables::new();
         let queue = handle(Kind::EventQueue, 1, 0);
         let index = QueueIndex::from(0u16);
         // More than one chunk.
@@ -206,7 +203,7 @@ mod tests {
 
     #[test]
     fn a_counter_shows_what_was_published_and_begins_at_zero() {
-        let tables = LocalTables::default();
+        let tables = LocalTables::new();
         let index = CounterIndex::from(5u16);
         let value = CountingEvent {
             success: 7,
@@ -225,7 +222,7 @@ mod tests {
 
     #[test]
     fn the_end_of_an_interface_closes_all_that_it_had() {
-        let tables = LocalTables::default();
+        let tables = LocalTables::new();
         let (queue, counter) = (
             handle(Kind::EventQueue, 1, 1),
             handle(Kind::Counter, 1, 999),

@@ -44,7 +44,7 @@ impl Default for Portals3Process {
         Portals3Process {
             memory: LocalProcess::default(),
             shared: Arc::new(Shared::new(0)),
-            events: Arc::default(),
+            events: Arc::new(LocalQueues::new()),
         }
     }
 }

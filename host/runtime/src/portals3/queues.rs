@@ -56,7 +56,6 @@ const LEAST_EVENTS: u64 = 1024;
 
 /// Events on the heap of the process, which callers take without the library's lock. They
 /// outlive the interface, since a caller may still look; a handle of the past finds nothing.
-#[derive(Default)]
 pub(crate) struct LocalQueues {
     queues: ChunkedTable<EventQueue<{ Event::WORDS }>, CHUNK, { 65536 / CHUNK }>,
 }
@@ -65,6 +64,12 @@ pub(crate) struct LocalQueues {
 const CHUNK: usize = 64;
 
 impl LocalQueues {
+    pub(crate) const fn new() -> LocalQueues {
+        LocalQueues {
+            queues: ChunkedTable::new(),
+        }
+    }
+
     /// An open queue.
     ///
     /// # Errors
@@ -220,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_full_queue_loses_the_newest_and_the_next_one_reports_it() {
-        let events = Arc::new(LocalQueues::default());
+        let events = Arc::new(LocalQueues::new());
         let (mut queues, (queue, index)) = (Queues::new(events.clone()), queue(2));
         queues.begin(queue, 2, None).expect("there is memory");
         let room = LEAST_EVENTS as u32;
@@ -239,7 +244,7 @@ mod tests {
 
     #[test]
     fn a_queue_that_has_ended_is_found_no_more_and_loses_events() {
-        let events = Arc::new(LocalQueues::default());
+        let events = Arc::new(LocalQueues::new());
         let (mut queues, (queue, index)) = (Queues::new(events.clone()), queue(0));
         queues.post(index, event(0));
         queues.begin(queue, 1, None).expect("there is memory");
