@@ -8,7 +8,7 @@ use lintel_types::{
     AckRequest, CounterIndex, CountingEvent, EntryIndex, Error, Handle, InterfaceNumber, List,
     MdOptions, MeOptions, NiFail, PortalIndex, ProcessId, Result, UID_ANY,
 };
-use lintel_wire::{Response, Verb};
+use lintel_wire::{Request, Response, Verb};
 
 /// The initiator's side of an operation that its host carries out.
 pub struct Exchange<'a, S> {
@@ -142,6 +142,15 @@ impl<S: Span> Interface<S> {
             ignore_bits,
             counter: counter.map(|counter| (counter, by_bytes)),
         })
+    }
+
+    /// The entry that takes a put or a get at first, on the priority list.
+    pub fn entry_taking(&self, from: ProcessId, request: &Request) -> Option<Handle> {
+        let portal = self.portal(request.portal).ok()?;
+        let (found, _) = self.find_in(portal, List::Priority, from, request);
+        let index = EntryIndex(found?);
+        let generation = self.entries.generation(index)?;
+        Some(self.handle(self.entry_kind(), generation, index.into()))
     }
 
     /// Whether triggered operations wait for a counter.

@@ -353,8 +353,11 @@ impl<S: Span> Interface<S> {
     }
 
     /// The target's physical identifier; on a logical interface the map gives it.
+    ///
+    /// # Errors
+    /// `ArgInvalid` for a rank that isn't in the map, and for no one process.
     #[inline(always)]
-    pub(crate) fn route(&self, target: ProcessId) -> Result<ProcessId> {
+    pub fn route(&self, target: ProcessId) -> Result<ProcessId> {
         if self.logical() {
             return self
                 .map

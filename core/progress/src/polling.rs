@@ -15,6 +15,8 @@ const POLLS_PER_LOOK_AT_PEERS: u32 = 256;
 /// Polls before a waiter sleeps; well above what an answer from a running peer takes. The polls
 /// themselves yield the processor if others wait for it.
 const POLLS_BEFORE_SLEEP: u32 = 16384;
+/// Polls in vain from which on a wait is long: some microseconds.
+const LONG_WAIT: u32 = 32;
 /// A look at the clock costs as much as several polls.
 const POLLS_PER_LOOK_AT_CLOCK: u32 = 64;
 
@@ -60,6 +62,12 @@ impl Polling {
         let is_due = now.saturating_sub(self.since) >= due;
         self.wakes = self.wakes.saturating_add(u32::from(is_due));
         is_due
+    }
+
+    /// Whether callers have polled in vain for a microsecond or more.
+    #[inline(always)]
+    pub fn is_long(&self) -> bool {
+        self.in_vain >= LONG_WAIT
     }
 
     /// After so many polls: whether the caller yields its processor now.

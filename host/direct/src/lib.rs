@@ -1,5 +1,6 @@
 //! Direct entries: list and match list entries whose memory peers access by themselves, by plain
-//! loads, stores and atomics, while the process that owns them does something else.
+//! loads, stores and atomics or by copies of the system, while the process that owns them does
+//! something else.
 //!
 //! ```text
 //!   owner                                        peer
@@ -26,7 +27,7 @@ mod access;
 mod table;
 
 pub use access::{AccessWord, Fence};
-pub use table::{Counts, Entry, MemoryName, SLOTS, Table};
+pub use table::{CopyKey, Counts, Entry, Memory, MemoryName, SLOTS, Table};
 
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic;

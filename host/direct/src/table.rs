@@ -20,6 +20,7 @@ const TAKES_GETS: u64 = 1 << 2;
 const COUNTS: u64 = 1 << 3;
 const COUNTS_BYTES: u64 = 1 << 4;
 const OF_PROGRAM: u64 = 1 << 5;
+const PRIVATE: u64 = 1 << 6;
 const INTERFACE_SHIFT: u32 = 8;
 const PORTAL_SHIFT: u32 = 16;
 const MEMORY_SHIFT: u32 = 32;
@@ -38,6 +39,25 @@ pub struct MemoryName {
     pub bytes: u64,
 }
 
+/// What a peer names when the system copies memory for it: where a page is in the owner, and the
+/// number that stands there. Another process in the owner's place has no such page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CopyKey {
+    /// The page's address in the owner.
+    pub address: u64,
+    /// The number that the page holds.
+    pub nonce: u64,
+}
+
+/// How peers reach the memory of an entry.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Memory {
+    /// They map it; the entry begins at an offset of it.
+    Shared(MemoryName),
+    /// The system copies from it and to it; the entry begins at an address of the owner.
+    Private(CopyKey),
+}
+
 /// A direct entry: which messages it takes, and where its memory lies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Entry {
@@ -54,8 +74,8 @@ pub struct Entry {
     /// Bits that don't matter; all of them for a list entry.
     pub ignore_bits: u64,
     /// The memory that it lies in.
-    pub memory: MemoryName,
-    /// Bytes from the start of that memory.
+    pub memory: Memory,
+    /// Bytes from the start of that memory; an address if that is private.
     pub offset: u64,
     /// Bytes of the entry.
     pub length: u64,
@@ -213,21 +233,30 @@ impl Entry {
 
     fn to_words(self) -> [u64; COUNT] {
         let flag = |set: bool, bit: u64| if set { bit } else { 0 };
+        let (kind, id, nonce, bytes) = match self.memory {
+            Memory::Shared(name) => (
+                flag(!name.is_made, OF_PROGRAM),
+                name.id,
+                name.nonce,
+                name.bytes,
+            ),
+            Memory::Private(key) => (PRIVATE, 0, key.nonce, key.address),
+        };
         let first = USED
             | flag(self.takes_puts, TAKES_PUTS)
             | flag(self.takes_gets, TAKES_GETS)
             | flag(self.counts != Counts::Nothing, COUNTS)
             | flag(self.counts == Counts::Bytes, COUNTS_BYTES)
-            | flag(!self.memory.is_made, OF_PROGRAM)
+            | kind
             | u64::from(self.interface.bits()) << INTERFACE_SHIFT
             | u64::from(u32::from(self.portal)) << PORTAL_SHIFT
-            | u64::from(self.memory.id as u32) << MEMORY_SHIFT;
+            | u64::from(id as u32) << MEMORY_SHIFT;
         [
             first,
             self.match_bits,
             self.ignore_bits,
-            self.memory.nonce,
-            self.memory.bytes,
+            nonce,
+            bytes,
             self.offset,
             self.length,
         ]
@@ -246,7 +275,22 @@ impl Entry {
             length,
             _,
         ] = words;
-        let fits = offset.checked_add(length).is_some_and(|end| end <= bytes);
+        let (memory, room) = match first & PRIVATE {
+            0 => {
+                let name = MemoryName {
+                    id: (first >> MEMORY_SHIFT) as u32 as i32,
+                    is_made: first & OF_PROGRAM == 0,
+                    nonce,
+                    bytes,
+                };
+                (Memory::Shared(name), bytes)
+            }
+            _ => {
+                let address = bytes;
+                (Memory::Private(CopyKey { address, nonce }), u64::MAX)
+            }
+        };
+        let fits = offset.checked_add(length).is_some_and(|end| end <= room);
         (first & USED != 0 && fits).then_some(Entry {
             interface: InterfaceNumber::from_bits((first >> INTERFACE_SHIFT) as u8),
             portal: PortalIndex::from((first >> PORTAL_SHIFT) as u16),
@@ -254,12 +298,7 @@ impl Entry {
             takes_gets: first & TAKES_GETS != 0,
             match_bits,
             ignore_bits,
-            memory: MemoryName {
-                id: (first >> MEMORY_SHIFT) as u32 as i32,
-                is_made: first & OF_PROGRAM == 0,
-                nonce,
-                bytes,
-            },
+            memory,
             offset,
             length,
             counts: match first & (COUNTS | COUNTS_BYTES) {
@@ -283,12 +322,12 @@ mod tests {
             takes_gets: false,
             match_bits: 0xab,
             ignore_bits: 0xf0,
-            memory: MemoryName {
+            memory: Memory::Shared(MemoryName {
                 id: -7,
                 is_made: portal % 2 == 0,
                 nonce: 9,
                 bytes: 8192,
-            },
+            }),
             offset: 4096,
             length: 100,
             counts: Counts::Bytes,
@@ -309,6 +348,28 @@ mod tests {
             table.read().expect("nobody changes it").1,
             vec![(1, entry(3))]
         );
+    }
+
+    #[test]
+    fn an_entry_in_private_memory_may_be_anywhere_in_its_owner() {
+        let table = Table::default();
+        let key = CopyKey {
+            address: 0x7000,
+            nonce: u64::MAX,
+        };
+        let private = Entry {
+            memory: Memory::Private(key),
+            offset: 0x7fff_0000_1000,
+            ..entry(1)
+        };
+        table.publish(&private).expect("there is room");
+        assert_eq!(table.read().expect("nobody changes it").1, [(0, private)]);
+        let beyond = Entry {
+            offset: u64::MAX,
+            ..private
+        };
+        table.publish(&beyond).expect("there is room");
+        assert_eq!(table.read().expect("nobody changes it").1, [(0, private)]);
     }
 
     #[test]

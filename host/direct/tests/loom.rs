@@ -8,7 +8,7 @@
 //! which is what the owner's barrier amounts to.
 #![cfg(loom)]
 
-use lintel_direct::{AccessWord, Counts, Entry, Fence, MemoryName, Table};
+use lintel_direct::{AccessWord, Counts, Entry, Fence, Memory, MemoryName, Table};
 use lintel_types::{InterfaceNumber, PortalIndex};
 use loom::cell::UnsafeCell;
 use loom::model::Builder;
@@ -24,12 +24,12 @@ fn entry(offset: u64) -> Entry {
         takes_gets: true,
         match_bits: offset,
         ignore_bits: u64::MAX,
-        memory: MemoryName {
+        memory: Memory::Shared(MemoryName {
             is_made: true,
             id: 1,
             nonce: offset,
             bytes: 64,
-        },
+        }),
         offset,
         length: offset,
         counts: Counts::Nothing,

@@ -76,6 +76,16 @@ impl Costs {
         self.meeting(ring_kib_ns, lent_ns)
     }
 
+    /// Bytes from which on a copy by the system, which its initiator has made for it, takes no
+    /// longer than both sides do over the ring: nothing is announced or answered.
+    fn direct_threshold(&self, ring_kib_ns: Option<f32>) -> u64 {
+        let call_ns = match self {
+            Costs::Measured(copy) => copy.call_ns,
+            Costs::Set(_) => 0.0,
+        };
+        self.meeting(ring_kib_ns, call_ns)
+    }
+
     /// As [`threshold`](Self::threshold), if a lent body costs so much beside its length, ns.
     fn meeting(&self, ring_kib_ns: Option<f32>, lent_ns: f32) -> u64 {
         match (self, ring_kib_ns) {
@@ -266,6 +276,9 @@ pub(crate) struct Choice {
     alone: Threshold,
     /// Of bodies in a stream: one is written while the receiver reads another.
     streaming: Threshold,
+    /// From which length on the initiator copies into memory of the peer itself, unless the peer
+    /// waits for it.
+    direct: u64,
     /// Whether the last body belonged to a stream.
     is_streaming: bool,
     /// Messages that had arrived when it was sent.
@@ -294,6 +307,7 @@ impl Choice {
             costs,
             alone: unknown(),
             streaming: unknown(),
+            direct: costs.direct_threshold(None),
             is_streaming: false,
             arrivals: 0,
             pushes: 0,
@@ -320,6 +334,22 @@ impl Choice {
         is_long != explores
     }
 
+    /// Whether a body of that length is copied at once into memory of the peer that the system
+    /// reaches, if the peer doesn't wait for it.
+    pub(crate) fn copies_at_once(&self, length: u64) -> bool {
+        length >= self.direct
+    }
+
+    /// How long the initiator waits for a peer to show that it polls: not longer than the copy
+    /// takes beside its length.
+    pub(crate) fn patience(&self) -> Duration {
+        let call_ns = match self.costs {
+            Costs::Measured(copy) => copy.call_ns,
+            Costs::Set(_) => FIXED_NS,
+        };
+        Duration::from_nanos(call_ns as u64)
+    }
+
     /// A body of that length is about to be pushed: when it began, if it is to be timed.
     #[inline]
     pub(crate) fn begin_push(&mut self, length: u64) -> Option<Instant> {
@@ -341,6 +371,7 @@ impl Choice {
         };
         let pushed = way.pushed.add(per_kib(took, length));
         let copied = copied.unwrap_or(pushed);
+        self.direct = self.costs.direct_threshold(Some(pushed + copied));
         let ring = match self.is_streaming {
             true => pushed.max(copied),
             false => pushed + copied,
@@ -385,6 +416,17 @@ mod tests {
         assert!((4096..6000).contains(&choice.alone.bytes), "{choice:?}");
         assert!(!choice.alone(4000));
         assert!(choice.alone(8192));
+    }
+
+    #[test]
+    fn a_body_is_copied_at_once_where_the_call_costs_less_than_the_ring() {
+        let mut choice = Choice::new(COSTS);
+        push(&mut choice, 4096, 220.0, 200);
+        // 440 ns and 35 ns a KiB to 220 ns a KiB.
+        assert!(!choice.copies_at_once(2300) && choice.copies_at_once(2600));
+        assert!(choice.direct < choice.alone.bytes);
+        let set = Choice::new(Costs::Set(5000));
+        assert!(!set.copies_at_once(4999) && set.copies_at_once(5000));
     }
 
     #[test]

@@ -3,8 +3,9 @@
 use crate::ShmNal;
 use crate::layout::{FREE, LANES, Lanes};
 use crate::outbound::Peer;
+use crate::private_entries::PrivateEntries;
 use lintel_claim::Claim;
-use lintel_direct::{Counts, Entry, Fence, MemoryName};
+use lintel_direct::{Counts, Entry, Fence, Memory, MemoryName};
 use lintel_presence::{PeerMemory, barrier};
 use lintel_types::{InterfaceNumber, PortalIndex, ProcessId};
 use std::sync::Arc;
@@ -40,6 +41,8 @@ pub struct Wanted {
 pub(crate) struct View {
     version: u32,
     entries: Vec<Mapped>,
+    /// Those whose memory can't be mapped.
+    pub(crate) private: PrivateEntries,
     /// Accesses so far, modulo 2^32.
     accesses: u32,
 }
@@ -71,6 +74,7 @@ impl DirectPlace {
 struct Mapped {
     slot: usize,
     entry: Entry,
+    name: MemoryName,
     /// The entry's memory, as long as `memory` is kept.
     claim: Claim,
     memory: Arc<PeerMemory>,
@@ -82,23 +86,37 @@ impl View {
     fn refresh(&mut self, (version, named): (u32, Vec<(usize, Entry)>)) {
         let known = std::mem::take(&mut self.entries);
         self.version = version;
+        self.private.clear();
         for (slot, entry) in named {
-            let memory = find(&known, &entry.memory)
-                .or_else(|| find(&self.entries, &entry.memory))
-                .or_else(|| attach(&entry.memory));
-            // What can't be mapped here is reached by messages.
-            let Some(memory) = memory else { continue };
-            // SAFETY: the mapping has `entry.memory.bytes` bytes, which the entry doesn't
-            // exceed (`Table::read`); they stay mapped beside the claim, and no reference to
-            // them is ever made.
-            let all = unsafe { Claim::new(memory.start(), entry.memory.bytes) };
-            self.entries.push(Mapped {
-                slot,
-                entry,
-                claim: all.slice(entry.offset, entry.length),
-                memory,
-            });
+            match entry.memory {
+                Memory::Shared(name) => self.map(slot, entry, name, &known),
+                Memory::Private(key) => self.private.add(slot, entry, key),
+            }
         }
+    }
+
+    fn map(&mut self, slot: usize, entry: Entry, name: MemoryName, known: &[Mapped]) {
+        let memory = find(known, &name)
+            .or_else(|| find(&self.entries, &name))
+            .or_else(|| attach(&name));
+        // What can't be mapped here is reached by messages.
+        let Some(memory) = memory else { return };
+        // SAFETY: the mapping has `name.bytes` bytes, which the entry doesn't exceed
+        // (`Table::read`); they stay mapped beside the claim, and no reference to them is ever
+        // made.
+        let all = unsafe { Claim::new(memory.start(), name.bytes) };
+        self.entries.push(Mapped {
+            slot,
+            entry,
+            name,
+            claim: all.slice(entry.offset, entry.length),
+            memory,
+        });
+    }
+
+    /// The version of the table that it shows.
+    pub(crate) fn version(&self) -> u32 {
+        self.version
     }
 
     /// The first entry that takes a message, if it allows what the message does.
@@ -115,7 +133,7 @@ impl View {
 }
 
 fn find(known: &[Mapped], memory: &MemoryName) -> Option<Arc<PeerMemory>> {
-    let found = known.iter().find(|known| known.entry.memory == *memory)?;
+    let found = known.iter().find(|known| known.name == *memory)?;
     Some(found.memory.clone())
 }
 
@@ -153,13 +171,9 @@ impl Peer {
             self.closed = true;
             return None;
         }
-        let by = match self.needs_fence {
-            true => Fence::Own,
-            false => Fence::OfOwner,
-        };
         let table = self.segment.direct();
         let word = &self.segment.lane(self.lane).accessing;
-        if !word.begin(table, place.version, by) {
+        if !word.begin(table, place.version, fence_by(self.needs_fence)) {
             return None;
         }
         let result = access(claim);
@@ -175,6 +189,15 @@ impl Peer {
     }
 }
 
+/// Who orders an access against its withdrawal.
+#[inline(always)]
+pub(crate) fn fence_by(needs_fence: bool) -> Fence {
+    match needs_fence {
+        true => Fence::Own,
+        false => Fence::OfOwner,
+    }
+}
+
 /// Accesses of peers that had begun when an entry was withdrawn: lane, and value of its word.
 #[derive(Default)]
 pub(crate) struct Accesses(Vec<(usize, u32)>);
@@ -184,8 +207,11 @@ impl ShmNal {
     /// nothing if that is full.
     pub fn publish(&mut self, entry: &Entry) -> Option<usize> {
         let slot = self.segment.direct().publish(entry)?;
-        self.published += 1;
-        self.looks_at_direct = true;
+        // This process has its private memory before it anyway.
+        if let Memory::Shared(_) = entry.memory {
+            self.shared_slots.push(slot);
+            self.looks_at_direct = true;
+        }
         Some(slot)
     }
 
@@ -193,7 +219,7 @@ impl ShmNal {
     /// once [`is_quiet`](Self::is_quiet).
     pub fn withdraw(&mut self, slot: usize) {
         self.segment.direct().withdraw(slot);
-        self.published -= 1;
+        self.shared_slots.retain(|shared| *shared != slot);
         self.look_for_direct();
         barrier();
         for lane in 0..LANES {
@@ -246,17 +272,22 @@ impl ShmNal {
     /// Maps what a peer has named since, and finds out whether any has direct entries.
     #[cold]
     #[inline(never)]
-    fn renew_view(&mut self, index: usize) {
-        let peer = &mut self.peers[index];
+    pub(crate) fn renew_view(&mut self, index: usize) {
+        let (peer, can_copy) = (&mut self.peers[index], self.direct);
         if let Some(table) = peer.segment.direct().read() {
             peer.view.refresh(table);
+            match can_copy && !peer.view.private.is_empty() {
+                true => peer.find_process(self.segment.job()),
+                false => peer.view.private.clear(),
+            }
         }
         self.look_for_direct();
     }
 
     fn look_for_direct(&mut self) {
         let may_have = |peer: &Peer| !peer.view.entries.is_empty() || peer.has_new_direct();
-        self.looks_at_direct = self.published > 0 || self.peers.iter().any(may_have);
+        self.looks_at_direct = !self.shared_slots.is_empty() || self.peers.iter().any(may_have);
+        self.knows_private = self.peers.iter().any(|peer| !peer.view.private.is_empty());
     }
 
     /// What peers have counted at the entry of this process in that slot, modulo 2^64.
@@ -266,7 +297,7 @@ impl ShmNal {
 
     /// Where a peer that something was sent to is kept; it is probably the last one.
     #[inline(always)]
-    fn index_of(&mut self, process: ProcessId) -> Option<usize> {
+    pub(crate) fn index_of(&mut self, process: ProcessId) -> Option<usize> {
         let index = match self.last {
             Some((last, index)) if last == process => return Some(index),
             _ => *self.by_process.get(&process)?,

@@ -182,6 +182,10 @@ impl Inbound {
                         return Ok(Some(Arrival::Streamed(self.origin)));
                     }
                 }
+                Form::Probe => {
+                    self.tally.chunks += 1;
+                    self.receiver.advance();
+                }
                 Form::Aborted => {
                     self.stream.take().ok_or(Corrupt)?;
                     self.receiver.advance();

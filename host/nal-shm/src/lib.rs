@@ -24,13 +24,16 @@ mod layout;
 #[cfg(feature = "test-doors")]
 pub mod layout;
 mod outbound;
+mod private_entries;
 mod record;
 mod senders;
 mod tally;
 
 pub use costs::{Costs, SystemCopy};
 pub use direct::{DirectPlace, MAX_DIRECT, Wanted};
-pub use lintel_direct::{Counts, Entry as DirectEntry, MemoryName};
+pub use lintel_direct::{
+    CopyKey, Counts, Entry as DirectEntry, Memory as DirectMemory, MemoryName,
+};
 pub use lintel_ring::Lookout;
 pub use outbound::Unread;
 
@@ -96,10 +99,12 @@ pub struct ShmNal {
     costs: Costs,
     /// Accesses of peers to memory of direct entries that were withdrawn meanwhile.
     accesses: Accesses,
-    /// Direct entries of this process.
-    published: usize,
+    /// Slots of the direct entries of this process that are in memory that can be mapped.
+    shared_slots: Vec<usize>,
     /// Whether they, or those of a peer, are to be looked for.
     looks_at_direct: bool,
+    /// Whether a peer has direct entries that the system copies from and to.
+    knows_private: bool,
 }
 
 impl ShmNal {
@@ -128,8 +133,9 @@ impl ShmNal {
             direct: true,
             costs,
             accesses: Accesses::default(),
-            published: 0,
+            shared_slots: Vec::new(),
             looks_at_direct: false,
+            knows_private: false,
         }
     }
 

@@ -49,10 +49,12 @@ pub(crate) struct Peer {
     /// What the peer can do with memory of this process, as far as it was looked up.
     reach: Reach,
     /// From which length on bodies are lent.
-    choice: Choice,
+    pub(crate) choice: Choice,
     pub(crate) needs_fence: bool,
     /// Its direct entries.
     pub(crate) view: View,
+    /// The slot behind a probe that was sent last: the peer needn't read it.
+    pub(crate) probed: Option<u32>,
     /// Its helper isn't rung now.
     holds_rings: bool,
     /// Its helper would have been rung.
@@ -170,6 +172,7 @@ impl Peer {
             choice: Choice::new(costs),
             needs_fence,
             view: View::default(),
+            probed: None,
             holds_rings: false,
             is_ring_held: false,
             closed: false,
@@ -308,12 +311,12 @@ impl Peer {
 
     /// Whether it wasn't rung for something that it hasn't read.
     pub(crate) fn is_ring_held(&mut self) -> bool {
-        self.is_ring_held && !self.sender.is_drained()
+        self.is_ring_held && !self.has_read_all()
     }
 
     /// Rings if it wasn't, and hasn't read what was sent meanwhile.
     pub(crate) fn ring_held(&mut self) {
-        if std::mem::take(&mut self.is_ring_held) && !self.sender.is_drained() {
+        if std::mem::take(&mut self.is_ring_held) && !self.has_read_all() {
             ring(&self.segment, true);
         }
     }
@@ -444,6 +447,11 @@ impl Peer {
         self.flush();
     }
 
+    /// A probe is no message.
+    pub(crate) fn note_probe(&mut self) {
+        self.tally.chunks += 1;
+    }
+
     /// Bytes of memory that what waits here takes.
     pub(crate) fn backlog(&self) -> u64 {
         self.backlog
@@ -542,7 +550,7 @@ impl Peer {
 
     /// Wakes a peer that hasn't looked at what was sent to it.
     pub(crate) fn wake(&mut self) {
-        if self.sender.is_drained() {
+        if self.has_read_all() {
             return;
         }
         // A peer that copies a long body reads on when that is done.

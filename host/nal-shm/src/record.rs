@@ -21,6 +21,8 @@ pub(crate) enum Form {
     Chunk = 3,
     /// The stream ends here, incomplete.
     Aborted = 4,
+    /// No message: whether it is read shows whether the receiver polls.
+    Probe = 5,
 }
 
 impl Form {
@@ -31,6 +33,7 @@ impl Form {
             2 => Form::Announced,
             3 => Form::Chunk,
             4 => Form::Aborted,
+            5 => Form::Probe,
             _ => return None,
         })
     }

@@ -2,7 +2,7 @@
 
 use lintel_claim::Claim;
 use lintel_nal::{Arrival, Nal, Outgoing, Wake};
-use lintel_nal_shm::{Counts, DirectEntry, DirectPlace, MemoryName, ShmNal, Wanted};
+use lintel_nal_shm::{Counts, DirectEntry, DirectMemory, DirectPlace, MemoryName, ShmNal, Wanted};
 use lintel_presence::shareable;
 use lintel_types::{InterfaceNumber, PortalIndex, ProcessId};
 
@@ -35,12 +35,12 @@ impl Pair {
                 takes_gets: false,
                 match_bits: 0,
                 ignore_bits: u64::MAX,
-                memory: MemoryName {
+                memory: DirectMemory::Shared(MemoryName {
                     id: place.id,
                     is_made: place.is_made,
                     nonce: place.nonce,
                     bytes: place.bytes,
-                },
+                }),
                 offset: place.offset,
                 length: LENGTH,
                 counts: Counts::Nothing,

@@ -65,6 +65,12 @@ impl Bell {
             .store(0, Ordering::Relaxed);
     }
 
+    /// Announces whether a caller polls in vain: it has time to copy what is sent to it.
+    pub fn show_wait(&self, waits: bool) {
+        let word = &self.segment.header().bell.waits.0;
+        word.store(waits.into(), Ordering::Relaxed);
+    }
+
     /// Whether the next sender would ring.
     #[inline]
     pub fn is_armed(&self) -> bool {
@@ -174,6 +180,11 @@ pub fn is_armed(segment: &Segment, needs_fence: bool) -> bool {
 /// Whether a ring would wake the helper: no caller sleeps, but one may poll.
 pub fn helper_sleeps(segment: &Segment) -> bool {
     segment.header().bell.asleep.load(Ordering::Relaxed) == Sleeper::Helper as u32
+}
+
+/// Whether a caller of the owner polls in vain, as far as it has announced that.
+pub fn caller_waits(segment: &Segment) -> bool {
+    segment.header().bell.waits.0.load(Ordering::Relaxed) != 0
 }
 
 /// Rings the owner, who sleeps; false if it is known to have ended.

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// "lintel" and the version of a segment's layout, lanes and rings included.
-pub(crate) const MAGIC: u64 = 0x6c69_6e74_656c_0005;
+pub(crate) const MAGIC: u64 = 0x6c69_6e74_656c_0006;
 /// Numbers in a process's statistics.
 pub(crate) const STATS_WORDS: usize = 16;
 /// Bytes of a segment: 33 pages of header and lanes, 1024 rings of 28 KiB, and the
@@ -54,7 +54,13 @@ pub(crate) struct BellWords {
     pub(crate) asleep: AtomicU32,
     pub(crate) helper: AtomicU32,
     pub(crate) caller: AtomicU32,
+    pub(crate) waits: CallerWaits,
 }
+
+/// Not 0 while a caller polls in vain. Senders of short messages don't read it, so that it is no
+/// second line for them to fetch.
+#[repr(C, align(64))]
+pub(crate) struct CallerWaits(pub(crate) AtomicU32);
 
 /// In place of a sleeper: the owner has ended, no message is read any more.
 pub(crate) const OWNER_ENDED: u32 = 3;

@@ -35,7 +35,9 @@ mod stats;
 mod ticks;
 
 pub use barrier::{barrier, register_for_barriers};
-pub use bell::{Bell, LastLook, helper_sleeps, is_armed, ring, ring_armed, wake_helper};
+pub use bell::{
+    Bell, LastLook, caller_waits, helper_sleeps, is_armed, ring, ring_armed, wake_helper,
+};
 pub use header::{Header, SEGMENT_BYTES, SNAPSHOT_BYTES};
 pub use lintel_progress::Sleeper;
 pub use registration::{Watch, remove_all_stale, shared_memory_of};

@@ -179,6 +179,12 @@ impl Sender {
         self.head_slots == self.position.slots
     }
 
+    /// Whether the receiver has done with everything that was sent but the last record, at most.
+    #[inline]
+    pub fn is_drained_but_last(&mut self) -> bool {
+        self.is_drained() || self.position.slots.wrapping_sub(self.head_slots) == 1
+    }
+
     /// Ensures a slot, and so many lines of data.
     #[inline(always)]
     fn make_room(&mut self, lines: usize) -> Result<(), Full> {

@@ -52,7 +52,10 @@ impl<O: Owner> Library<O> {
     pub fn start_by(&self, transfer: impl Fn() -> Transfer) -> Result<()> {
         self.check_alive()?;
         let mut guard = self.core.lock();
-        let started = if let Some(core) = guard.as_mut().filter(|core| core.may_carry_out()) {
+        let is_away = (guard.as_mut()).is_some_and(|core| core.is_away(&transfer));
+        let started = if is_away {
+            self.start_directly(guard, &{ transfer() })
+        } else if let Some(core) = guard.as_mut().filter(|core| core.may_carry_out()) {
             keep_aside();
             // A copy for all but the common path, which has none in memory.
             let counted = match core.repeat(&transfer()) {
@@ -376,10 +379,18 @@ impl<O: Owner> Library<O> {
     /// As `Interface::unlink`; `InUse` also if a peer accesses its memory and was stopped.
     #[inline]
     pub fn unlink(&self, entry: Handle) -> Result<()> {
-        if shareable().is_used() {
-            return self.unlink_shareable(entry);
+        let unlinked = self.with(entry, |interface, effects| {
+            let is_direct = shareable().is_used() || !effects.transports.direct.is_empty();
+            match is_direct {
+                true => Ok(None),
+                false => Ok(Some(interface.unlink(entry))),
+            }
+        })?;
+        match unlinked {
+            None => self.unlink_direct(entry),
+            Some(Err(Error::InUse)) => self.end_with(entry, |interface| interface.unlink(entry)),
+            Some(unlinked) => unlinked,
         }
-        self.end_with(entry, |interface| interface.unlink(entry))
     }
 
     /// PtlLESearch, PtlMESearch.
@@ -398,10 +409,8 @@ impl<O: Owner> Library<O> {
     /// As `Interface::counter_set`.
     #[inline]
     pub fn counter_set(&self, counter: Handle, value: CountingEvent) -> Result<()> {
-        if shareable().is_used() {
-            // What was counted before is counted.
-            self.with_core(Core::count_direct);
-        }
+        // What was counted before is counted.
+        self.with_core(Core::count_any_direct);
         self.with(counter, |interface, effects| {
             interface.counter_set(counter, value, effects)
         })
@@ -442,7 +451,9 @@ impl<O: Owner> Library<O> {
         self.withdraw_counter(counter)?;
         self.with(counter, |interface, effects| {
             interface.trigger(operation, counter, threshold, effects)
-        })
+        })?;
+        self.withdraw_published(counter);
+        Ok(())
     }
 
     /// PtlTriggeredMEAppend.
@@ -458,9 +469,11 @@ impl<O: Owner> Library<O> {
         threshold: u64,
     ) -> Result<Handle> {
         self.withdraw_counter(counter)?;
-        self.with(interface, |interface, effects| {
+        let appended = self.with(interface, |interface, effects| {
             interface.trigger_append(spec, list, counter, threshold, effects)
-        })
+        })?;
+        self.withdraw_published(counter);
+        Ok(appended)
     }
 
     /// A data movement, for an owner who waits elsewhere.

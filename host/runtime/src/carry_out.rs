@@ -31,8 +31,14 @@ impl CarryOut<'_> {
         }
         let (source, sink) = (self.source, self.sink);
         match transfer.verb {
-            Verb::Put => self.access(|target| Some(copy_pieces(source, &[target]))),
-            Verb::Get => self.access(|target| Some(copy_pieces(&[target], sink))),
+            Verb::Put => match self.access(|target| Some(copy_pieces(source, &[target]))) {
+                Carried::No => self.copy_private(source),
+                carried => carried,
+            },
+            Verb::Get => match self.access(|target| Some(copy_pieces(&[target], sink))) {
+                Carried::No => self.copy_private(sink),
+                carried => carried,
+            },
             Verb::Atomic | Verb::FetchAtomic if is_word_atomic(transfer) => self.combine_word(),
             _ => self.exchange(),
         }
@@ -53,6 +59,17 @@ impl CarryOut<'_> {
         let near = self.transports.nal.near_mut();
         match near.and_then(|near| near.access(self.to, &wanted, access)) {
             Some(_) => Carried::Yes,
+            None => Carried::No,
+        }
+    }
+
+    /// Has the system copy, where the target can't be mapped and computes.
+    fn copy_private(&mut self, local: &[Claim]) -> Carried {
+        let near = self.transports.nal.near_mut();
+        let wanted = wanted(self.interface, self.transfer);
+        let knows = near.filter(|near| near.knows_private());
+        match knows.and_then(|near| near.copy_private(self.to, &wanted, local)) {
+            Some(()) => Carried::Yes,
             None => Carried::No,
         }
     }

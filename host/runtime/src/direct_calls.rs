@@ -10,11 +10,12 @@ use crate::mover::Mover;
 use crate::owner::Owner;
 use crate::resources::Placement;
 use crate::thread::is_alone;
-use lintel_claim::Claim;
+use lintel_claim::{Claim, Key};
 use lintel_engine4::Interface;
 use lintel_nal_shm::MAX_DIRECT;
 use lintel_presence::shareable;
-use lintel_types::{CounterIndex, Error, Handle, PortalIndex, Result};
+use lintel_types::{CounterIndex, Error, Handle, PortalIndex, ProcessId, Result};
+use lintel_wire::{Request, Verb};
 use std::time::{Duration, Instant};
 
 /// How long a peer may be in the middle of a copy.
@@ -24,9 +25,32 @@ const LOOKS: u32 = 100;
 const SLEEP: Duration = Duration::from_micros(50);
 
 impl<O: Owner> Effects<'_, O> {
-    /// Lets peers access an entry by themselves, if they may and can.
+    /// Lets peers access an entry by themselves, if they may and can map its memory.
     #[cold]
     pub(crate) fn publish_entry(&mut self, interface: &Interface<O::Span>, handle: Handle) {
+        self.publish_with(interface, handle, None);
+    }
+
+    /// Lets peers have the system copy for the entry that takes a put or a get first, if they may
+    /// access it by themselves but can't map its memory. The key of the interface lets them.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn publish_taking(
+        &mut self,
+        interface: &Interface<O::Span>,
+        from: ProcessId,
+        request: &Request,
+    ) {
+        let moves = matches!(request.verb, Verb::Put | Verb::Get) && request.length > 0;
+        if !moves || from == self.transports.me || from.nid != self.transports.me.nid {
+            return;
+        }
+        if let Some(entry) = interface.entry_taking(from, request) {
+            self.publish_with(interface, entry, self.lease.key());
+        }
+    }
+
+    fn publish_with(&mut self, interface: &Interface<O::Span>, handle: Handle, key: Option<Key>) {
         let limits = interface.limits();
         let is_limited = limits.max_msg_size < MAX_DIRECT
             || limits.max_atomic_size < MAX_ATOMIC as u64
@@ -39,12 +63,22 @@ impl<O: Owner> Effects<'_, O> {
             return;
         };
         if let Some(&[span]) = O::Mover::as_claims(&[spec.span]) {
-            // Where the table is full, or the memory not shareable, peers send messages.
+            // Where the table is full, or the memory out of reach, peers send messages.
             let transports = &mut *self.transports;
             if let Some(near) = transports.nal.near_mut() {
-                let _ = transports.direct.publish(near, handle, &spec.over(span));
+                let _ = transports
+                    .direct
+                    .publish(near, handle, &spec.over(span), key);
             }
         }
+    }
+
+    /// An entry isn't published from now on.
+    fn bar(&mut self, interface: &Interface<O::Span>, entry: Handle) {
+        // Those that have been unlinked since are forgotten.
+        let number = interface.number();
+        let is_live = |e: Handle| e.interface() != number || interface.portal_of(e).is_ok();
+        self.transports.direct.bar(entry, is_live);
     }
 
     /// The memory of an entry, if peers might access it by themselves but can't map it.
@@ -114,6 +148,13 @@ impl<O: Owner> Core<O> {
         changed
     }
 
+    /// As [`count_direct`](Self::count_direct), if there ever was something to count.
+    pub(crate) fn count_any_direct(&mut self) {
+        if self.transports.direct.counts() {
+            self.count_direct();
+        }
+    }
+
     /// Whether no peer accesses an entry that was withdrawn; then what they have counted there
     /// has been added.
     pub(crate) fn settle_direct(&mut self) -> bool {
@@ -136,21 +177,26 @@ impl<O: Owner> Library<O> {
 
     /// Unlinks an entry that peers may access by themselves.
     #[cold]
-    pub(crate) fn unlink_shareable(&self, entry: Handle) -> Result<()> {
+    pub(crate) fn unlink_direct(&self, entry: Handle) -> Result<()> {
         let (portal, was_direct) = self.with(entry, |interface, effects| {
             let portal = interface.portal_of(entry)?;
+            // The helper doesn't publish it meanwhile.
+            effects.bar(interface, entry);
             let is_it = |direct: &DirectEntry| direct.handle() == entry;
             Ok((portal, effects.transports.withdraw(is_it)))
         })?;
-        if !was_direct {
-            return self.end_with(entry, |interface| interface.unlink(entry));
-        }
-        let accesses = self.await_accesses();
+        let accesses = match was_direct {
+            true => self.await_accesses(),
+            false => Ok(()),
+        };
         let unlinked =
             accesses.and_then(|()| self.end_with(entry, |interface| interface.unlink(entry)));
         // The one behind it, or it stays.
         self.with(entry, |interface, effects| {
-            effects.publish_portal(interface, portal);
+            effects.transports.direct.unbar(entry);
+            if was_direct {
+                effects.publish_portal(interface, portal);
+            }
             Ok(())
         })?;
         unlinked
@@ -158,34 +204,38 @@ impl<O: Owner> Library<O> {
 
     /// Withdraws an entry for good, since the engine will unlink it at any time.
     pub(crate) fn bar_direct(&self, entry: Handle) -> Result<()> {
-        if !shareable().is_used() {
-            return Ok(());
-        }
         let is_it = |direct: &DirectEntry| direct.handle() == entry;
-        self.with(entry, |interface, effects| {
-            // Those that have been unlinked since are forgotten.
-            let number = interface.number();
-            let is_live = |e: Handle| e.interface() != number || interface.portal_of(e).is_ok();
-            effects.transports.direct.bar(entry, is_live);
-            effects.transports.withdraw(is_it);
-            Ok(())
+        let was_direct = self.with(entry, |interface, effects| {
+            effects.bar(interface, entry);
+            Ok(effects.transports.withdraw(is_it))
         })?;
-        self.await_accesses()
+        match was_direct {
+            true => self.await_accesses(),
+            false => Ok(()),
+        }
     }
 
     /// Withdraws the entries that a counter counts for, before something waits for the counter
     /// that only the engine can do, or the counter ends.
     pub(crate) fn withdraw_counter(&self, counter: Handle) -> Result<()> {
-        if !shareable().is_used() {
-            return Ok(());
-        }
         let (number, index) = (counter.interface(), CounterIndex(counter.index()));
         let counts =
             |entry: &DirectEntry| entry.interface() == number && entry.counter() == Some(index);
-        match self.with_core(|core| core.transports.withdraw(counts)) {
+        let withdraw = |core: &mut Core<O>| match core.transports.direct.is_empty() {
+            true => false,
+            false => core.transports.withdraw(counts),
+        };
+        match self.with_core(withdraw) {
             Some(true) => self.await_accesses(),
             _ => Ok(()),
         }
+    }
+
+    /// Withdraws what has been published since [`withdraw_counter`](Self::withdraw_counter), now
+    /// that something waits for the counter. A peer that was stopped in the middle of a copy
+    /// counts when it goes on.
+    pub(crate) fn withdraw_published(&self, counter: Handle) {
+        let _ = self.withdraw_counter(counter);
     }
 
     /// Withdraws the entries in a mapping of this process, which goes.
@@ -193,7 +243,7 @@ impl<O: Owner> Library<O> {
     /// # Errors
     /// `InUse` if a peer that accesses it was stopped.
     pub(crate) fn withdraw_memory(&self, id: i32) -> Result<()> {
-        self.with_core(|core| core.transports.withdraw(|entry| entry.memory() == id));
+        self.with_core(|core| core.transports.withdraw(|entry| entry.is_in(id)));
         self.await_accesses()
     }
 

@@ -1,8 +1,8 @@
 //! Direct entries of this process: which are published, and which may never be.
 
-use lintel_claim::Claim;
+use lintel_claim::{Claim, Key};
 use lintel_engine4::DirectSpec;
-use lintel_nal_shm::{self as shm, Counts, MemoryName, ShmNal, Wanted};
+use lintel_nal_shm::{self as shm, CopyKey, Counts, DirectMemory, MemoryName, ShmNal, Wanted};
 use lintel_presence::shareable;
 use lintel_types::{CounterIndex, Handle, InterfaceNumber, PortalIndex};
 
@@ -46,8 +46,9 @@ impl DirectEntry {
         self.counter
     }
 
-    pub(crate) fn memory(&self) -> i32 {
-        self.entry.memory.id
+    /// Whether it lies in that mapping of this process.
+    pub(crate) fn is_in(&self, id: i32) -> bool {
+        matches!(self.entry.memory, DirectMemory::Shared(name) if name.id == id)
     }
 
     pub(crate) fn is_on(&self, interface: InterfaceNumber, portal: PortalIndex) -> bool {
@@ -67,24 +68,28 @@ impl DirectEntries {
         self.barred.push(handle);
     }
 
-    /// Publishes an entry; nothing if its memory can't be mapped by peers, or the table is full.
+    /// An entry that was [barred](Self::bar) may be published again.
+    pub(crate) fn unbar(&mut self, handle: Handle) {
+        self.barred.retain(|barred| *barred != handle);
+    }
+
+    /// Publishes an entry whose memory peers can map or, with a key for copies by the system, one
+    /// whose memory they can't; nothing for others, or if the table is full.
     pub(crate) fn publish(
         &mut self,
         near: &mut ShmNal,
         handle: Handle,
         spec: &DirectSpec<Claim>,
+        key: Option<Key>,
     ) -> Option<()> {
         if !self.leaving.is_empty() {
             // Their slots must not be taken before what was counted there is known.
             return None;
         }
-        let (address, length) = (spec.span.address(), spec.span.len());
-        let place = shareable().find(address, length)?;
-        let memory = MemoryName {
-            id: place.id,
-            is_made: place.is_made,
-            nonce: place.nonce,
-            bytes: place.bytes,
+        let (memory, offset) = match (shared(spec.span), key) {
+            (Some(shared), None) => shared,
+            (None, Some(key)) => private(spec.span, key),
+            _ => return None,
         };
         let entry = shm::DirectEntry {
             interface: handle.interface(),
@@ -94,8 +99,8 @@ impl DirectEntries {
             match_bits: spec.match_bits,
             ignore_bits: spec.ignore_bits,
             memory,
-            offset: place.offset,
-            length,
+            offset,
+            length: spec.span.len(),
             counts: match spec.counter {
                 None => Counts::Nothing,
                 Some((_, false)) => Counts::Operations,
@@ -144,11 +149,21 @@ impl DirectEntries {
             entry.takes(wanted.interface, wanted.portal, wanted.match_bits)
         };
         let direct = self.published.iter().find(takes)?;
+        if let DirectMemory::Private(_) = direct.entry.memory {
+            // The engine knows whether all of it can be touched.
+            return None;
+        }
         let by = direct.entry.counts.of(wanted.length);
         let place = direct.span.slice(wanted.offset, wanted.length);
         let is_taken = direct.entry.grants(wanted.puts, wanted.gets)
             && direct.entry.contains(wanted.offset, wanted.length);
         is_taken.then_some((place, direct.counter.zip(by)))
+    }
+
+    /// Whether none is published.
+    #[inline(always)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.published.is_empty()
     }
 
     /// Whether peers may count something.
@@ -170,4 +185,23 @@ impl DirectEntries {
         }
         None
     }
+}
+
+/// Memory that peers can map, and where a span begins in it.
+fn shared(span: Claim) -> Option<(DirectMemory, u64)> {
+    let place = shareable().find(span.address(), span.len())?;
+    let name = MemoryName {
+        id: place.id,
+        is_made: place.is_made,
+        nonce: place.nonce,
+        bytes: place.bytes,
+    };
+    Some((DirectMemory::Shared(name), place.offset))
+}
+
+/// Memory that the system copies for peers that know a key, and where a span begins.
+fn private(span: Claim, key: Key) -> (DirectMemory, u64) {
+    let Key { address, nonce } = key;
+    let memory = DirectMemory::Private(CopyKey { address, nonce });
+    (memory, span.address())
 }

@@ -7,6 +7,7 @@ use crate::owner::Owner;
 use crate::resources::Placement;
 use lintel_engine4::Transfer;
 use lintel_nal_shm::{MAX_DIRECT, ShmNal};
+use lintel_types::{Handle, ProcessId};
 
 impl<O: Owner> Core<O> {
     /// Whether [`repeat`](Self::repeat) and [`prepare`](Self::prepare) are worth trying.
@@ -14,6 +15,25 @@ impl<O: Owner> Core<O> {
     pub(crate) fn may_carry_out(&self) -> bool {
         let near = self.transports.nal.near();
         O::PLACEMENT == Placement::Accelerated && near.is_some_and(ShmNal::looks_at_direct)
+    }
+
+    /// Whether the target of a transfer has direct entries that the system copies from and to,
+    /// and makes no call.
+    #[inline(always)]
+    pub(crate) fn is_away(&mut self, transfer: impl Fn() -> Transfer) -> bool {
+        let near = self.transports.nal.near();
+        let knows =
+            O::PLACEMENT == Placement::Accelerated && near.is_some_and(ShmNal::knows_private);
+        knows && self.is_target_away(transfer().md(), transfer().target, transfer().length)
+    }
+
+    #[inline(never)]
+    fn is_target_away(&mut self, md: Handle, target: ProcessId, length: u64) -> bool {
+        let opened = self.interfaces[md.interface().position()].as_ref();
+        let target = opened.and_then(|opened| opened.interface.route(target).ok());
+        let near = self.transports.nal.near_mut();
+        near.zip(target)
+            .is_some_and(|(near, target)| near.is_away(target, length))
     }
 
     /// Carries out an operation that was [prepared](Self::prepare); nothing, with nothing done, for

@@ -38,7 +38,13 @@ pub struct Transports {
     awaited: Option<ProcessId>,
     /// Numbers of loans so far.
     lent: u64,
+    /// Bodies that were moved for peers so far, modulo 2^32.
+    moved: u32,
 }
+
+/// Bodies that are moved for peers, of which for one it is looked whether they could have moved it
+/// themselves.
+const MOVED_PER_OFFER: u32 = 16;
 
 impl Transports {
     /// The transports of a process of that user.
@@ -56,6 +62,7 @@ impl Transports {
             blocked: None,
             awaited: None,
             lent: 0,
+            moved: 0,
         }
     }
 
@@ -126,6 +133,12 @@ impl Transports {
     /// Whether no peer accesses memory of an entry that was withdrawn.
     pub(crate) fn is_quiet(&mut self) -> bool {
         self.nal.near_mut().is_none_or(ShmNal::is_quiet)
+    }
+
+    /// A body is moved for a peer: whether to look if peers could do so.
+    pub(crate) fn is_offer_due(&mut self) -> bool {
+        self.moved = self.moved.wrapping_add(1);
+        self.moved % MOVED_PER_OFFER == 0
     }
 
     /// Sends what is queued; whether something still is.

@@ -17,6 +17,8 @@ pub(crate) struct Wakeup {
     pub(crate) bell: Bell,
     progress: Progress<Instant>,
     polling: Polling,
+    /// Peers are shown that a caller polls in vain.
+    shows_wait: bool,
     /// Times are counted from then on.
     opened: Instant,
     /// `None` if the network has no descriptor.
@@ -29,6 +31,7 @@ impl Wakeup {
             bell,
             progress: Progress::new(Limits::default()),
             polling: Polling::default(),
+            shows_wait: false,
             opened: Instant::now(),
             watcher: None,
         }
@@ -38,12 +41,25 @@ impl Wakeup {
     #[inline(always)]
     pub(crate) fn poll_found(&mut self) {
         self.polling.on_found();
+        if self.shows_wait {
+            self.show_wait(false);
+        }
+    }
+
+    #[cold]
+    fn show_wait(&mut self, waits: bool) {
+        self.shows_wait = waits;
+        self.bell.show_wait(waits);
     }
 
     /// So many polls have found nothing; whether peers are to be woken now.
     #[inline(always)]
     pub(crate) fn poll_in_vain(&mut self, polls: u32) -> bool {
-        self.polling.on_nothing(polls, || self.opened.elapsed())
+        let wakes_peers = self.polling.on_nothing(polls, || self.opened.elapsed());
+        if self.polling.is_long() && !self.shows_wait {
+            self.show_wait(true);
+        }
+        wakes_peers
     }
 
     /// The time since the process joined its network.
@@ -123,6 +139,10 @@ impl Wakeup {
     pub(crate) fn helper_looked(&mut self, queued: bool) -> HelperNext {
         let (orders, next) = self.progress.on_helper_looked(queued);
         self.carry_out(orders);
+        if next == HelperNext::Sleep && self.shows_wait {
+            // The caller has left, with or without what it had waited for.
+            self.show_wait(false);
+        }
         next
     }
 

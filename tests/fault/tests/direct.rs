@@ -30,6 +30,11 @@ mod only_shm {
             worker
         }
 
+        /// Exposes private memory, which peers have the system copy.
+        fn start_private(job: &Job, pid: &str) -> Worker {
+            start_sharing(job, pid, "off")
+        }
+
         /// Exposes a segment that the program has attached itself.
         fn start_with_segment(job: &Job, pid: &str) -> Worker {
             let mut command = job.command(&["direct", pid]);
@@ -93,6 +98,13 @@ mod only_shm {
         fn operations_on_segments_of_the_program_do_what_the_model_does() {
             let variables = [("PTL_SHARE_MEMORY", "on"), (SEGMENT, "1")];
             compare_with_the_model("non-matching", &variables);
+        }
+
+        #[test]
+        fn operations_on_private_memory_do_what_the_model_does() {
+            for matching in ["matching", "non-matching"] {
+                compare_with_the_model(matching, &[("PTL_SHARE_MEMORY", "off")]);
+            }
         }
 
         fn rounds() -> u64 {
@@ -172,6 +184,13 @@ mod only_shm {
             kills_under_unlinks(&job, target);
         }
 
+        #[test]
+        fn killing_a_process_that_copies_to_private_memory_delays_no_unlink() {
+            let job = job();
+            let target = start_sharing(&job, "12", "off");
+            kills_under_unlinks(&job, target);
+        }
+
         fn kills_under_unlinks(job: &Job, mut target: Worker) {
             let mut random = Random::from_env();
             for _ in 0..rounds() {
@@ -201,9 +220,18 @@ mod only_shm {
 
         #[test]
         fn memory_of_an_interface_that_was_closed_under_operations_stays_as_it_is() {
+            closes_under_operations(start);
+        }
+
+        #[test]
+        fn private_memory_of_an_interface_that_was_closed_under_operations_stays_as_it_is() {
+            closes_under_operations(start_private);
+        }
+
+        fn closes_under_operations(start_target: fn(&Job, &str) -> Worker) {
             let (job, mut random) = (job(), Random::from_env());
             for _ in 0..rounds() {
-                let (mut one, mut target) = (start(&job, "11"), start(&job, "12"));
+                let (mut one, mut target) = (start(&job, "11"), start_target(&job, "12"));
                 one.send("operate 12");
                 one.expect("operating");
                 std::thread::sleep(Duration::from_micros(random.below(30_000)));
@@ -214,9 +242,18 @@ mod only_shm {
 
         #[test]
         fn who_accesses_an_entry_of_a_killed_process_learns_of_its_end() {
+            kills_under_operations(start);
+        }
+
+        #[test]
+        fn who_copies_to_private_memory_of_a_killed_process_learns_of_its_end() {
+            kills_under_operations(start_private);
+        }
+
+        fn kills_under_operations(start_target: fn(&Job, &str) -> Worker) {
             let (job, mut random) = (job(), Random::from_env());
             for _ in 0..rounds() {
-                let (mut one, mut two) = (start(&job, "11"), start(&job, "12"));
+                let (mut one, mut two) = (start(&job, "11"), start_target(&job, "12"));
                 one.send("operate 12");
                 one.expect("operating");
                 std::thread::sleep(Duration::from_micros(random.below(30_000)));

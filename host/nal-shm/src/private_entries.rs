@@ -1,0 +1,201 @@
+//! Direct entries of peers in memory that can't be mapped: the system copies from it and to it.
+//! A copy costs a system call, so a peer that polls is sent messages; one that computes, or
+//! sleeps, isn't disturbed and needn't be woken.
+
+use crate::ShmNal;
+use crate::direct::{Wanted, fence_by};
+use crate::layout::Lanes;
+use crate::outbound::Peer;
+use crate::record::{FORM_SHIFT, Form};
+use lintel_claim::{Claim, CrossMemoryError, Key, RemoteMemory, RemoteSpan};
+use lintel_direct::{CopyKey, Entry};
+use lintel_memory::length;
+use lintel_presence::{Watch, caller_waits, is_armed};
+use lintel_types::ProcessId;
+use lintel_wire::Words;
+use std::time::Instant;
+
+const PROBE_WORDS: Words = [(Form::Probe as u64) << FORM_SHIFT, 0, 0, 0, 0, 0];
+
+/// The entries of a peer that the system can copy from and to.
+#[derive(Default)]
+pub(crate) struct PrivateEntries {
+    entries: Vec<Private>,
+    /// The peer's number to the system, once it was asked for: 0 if its memory can't be reached.
+    process: Option<i32>,
+}
+
+struct Private {
+    slot: usize,
+    entry: Entry,
+    key: Key,
+}
+
+impl PrivateEntries {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.entries.clear();
+    }
+
+    pub(crate) fn add(&mut self, slot: usize, entry: Entry, key: CopyKey) {
+        let CopyKey { address, nonce } = key;
+        let key = Key { address, nonce };
+        self.entries.push(Private { slot, entry, key });
+    }
+
+    /// The entry that takes a message, if it allows what the message does.
+    fn find(&self, wanted: &Wanted) -> Option<&Private> {
+        let takes = |private: &&Private| {
+            let entry = &private.entry;
+            entry.takes(wanted.interface, wanted.portal, wanted.match_bits)
+        };
+        let found = self.entries.iter().find(takes)?;
+        let allows = found.entry.grants(wanted.puts, wanted.gets)
+            && found.entry.contains(wanted.offset, wanted.length);
+        allows.then_some(found)
+    }
+}
+
+impl Peer {
+    /// Whether the peer has entries that the system copies from and to, and so many bytes are
+    /// better copied here: it makes no call that would take a message, nor does it wait for one.
+    #[inline]
+    fn is_away(&mut self, length: u64) -> bool {
+        if self.view.private.is_empty() || !self.has_read_all() {
+            return false;
+        }
+        let is_asleep = is_armed(&self.segment, self.needs_fence);
+        is_asleep || self.choice.copies_at_once(length) && !self.polls()
+    }
+
+    /// Whether the peer has read all that was sent to it, but for a probe.
+    pub(crate) fn has_read_all(&mut self) -> bool {
+        match self.probed {
+            Some(behind) if self.sender.position().0 == behind => self.sender.is_drained_but_last(),
+            _ => self.sender.is_drained(),
+        }
+    }
+
+    /// Whether a caller of the peer polls, who has read all so far but a probe: it has long done
+    /// so, or reads a probe at once. One that isn't read rings nobody, and stands for later ones.
+    fn polls(&mut self) -> bool {
+        if caller_waits(&self.segment) {
+            return true;
+        }
+        if !self.sender.is_drained() {
+            return false;
+        }
+        if self.sender.push_short(&PROBE_WORDS, &[]).is_err() {
+            return true;
+        }
+        self.probed = Some(self.sender.position().0);
+        self.note_probe();
+        let until = Instant::now() + self.choice.patience();
+        loop {
+            if self.sender.is_drained() {
+                return true;
+            }
+            if Instant::now() >= until {
+                return false;
+            }
+            std::hint::spin_loop();
+        }
+    }
+
+    /// Finds out whether the system lets this process copy memory of the peer.
+    #[cold]
+    pub(crate) fn find_process(&mut self, job: &str) {
+        let watch = || Watch::open(job, self.process(), self.inode());
+        let process = match self.view.private.process {
+            Some(known) => known,
+            None => watch()
+                .filter(Watch::can_reach)
+                .and_then(|watch| watch.owner())
+                .unwrap_or(0),
+        };
+        self.view.private.process = Some(process);
+        if process == 0 {
+            self.view.private.clear();
+        }
+    }
+
+    /// Has the system copy what a put or a get wants; nothing, with nothing counted, if the
+    /// message has to be sent. Nothing that was sent before is overtaken.
+    fn copy_private(&mut self, wanted: &Wanted, local: &[Claim]) -> Option<()> {
+        if self.waits() || self.closed || !self.has_read_all() {
+            return None;
+        }
+        let found = self.view.private.find(wanted)?;
+        let (slot, counts, version) = (found.slot, found.entry.counts, self.view.version());
+        let memory = RemoteMemory {
+            process: self.view.private.process?,
+            key: found.key,
+        };
+        let remote = [RemoteSpan {
+            address: found.entry.offset.wrapping_add(wanted.offset),
+            length: wanted.length,
+        }];
+        let table = self.segment.direct();
+        let word = &self.segment.lane(self.lane).accessing;
+        if !word.begin(table, version, fence_by(self.needs_fence)) {
+            return None;
+        }
+        let copied = match wanted.puts {
+            true => memory.push(local, &remote),
+            false => memory.pull(&remote, local),
+        };
+        let count = counts.of(wanted.length);
+        let is_whole = copied == Ok(wanted.length);
+        if let (true, Some(by)) = (is_whole, count) {
+            table.add(slot, by);
+        }
+        word.end();
+        match copied {
+            // The message finds out what isn't there.
+            Ok(_) | Err(CrossMemoryError::Fault { .. }) => {}
+            Err(_) => self.view.private.clear(),
+        }
+        if is_whole && count.is_some() {
+            self.ring_waiting_caller();
+        }
+        is_whole.then_some(())
+    }
+}
+
+impl ShmNal {
+    /// Whether a peer has entries that the system copies from and to.
+    #[inline(always)]
+    pub fn knows_private(&self) -> bool {
+        self.knows_private
+    }
+
+    /// Whether that process has such entries, and won't copy so many bytes itself.
+    #[inline(never)]
+    pub fn is_away(&mut self, process: ProcessId, length: u64) -> bool {
+        let index = self.index_of(process);
+        index.is_some_and(|index| self.peers[index].is_away(length))
+    }
+
+    /// Copies between memory of this process and an entry of one that is [away](Self::is_away);
+    /// nothing, with nothing done but to the bytes, if the message has to be sent.
+    #[cold]
+    pub fn copy_private(
+        &mut self,
+        process: ProcessId,
+        wanted: &Wanted,
+        local: &[Claim],
+    ) -> Option<()> {
+        let bytes = wanted.length;
+        if bytes == 0 || length(local) != bytes || !self.is_away(process, bytes) {
+            return None;
+        }
+        let index = self.index_of(process)?;
+        if self.peers[index].has_new_direct() {
+            self.renew_view(index);
+        }
+        self.peers[index].copy_private(wanted, local)
+    }
+}
