@@ -67,7 +67,7 @@ lintel() {
         $1 == "bandwidth" && $2 == "put" && $3 >= 65536 { say("bandwidth", "gb_per_s") }
         $1 == "rate" && $2 ~ /^events/ { say("rate", "million_per_s") }
         $1 == "rate" && $2 ~ /^counted at/ { say("rate-counted", "million_per_s") }
-        $1 == "overlap" { say("overlap-" substr($2, 1, 6), "overlap %") }
+        $1 == "overlap" && $2 ~ /computes$/ { say("overlap-" substr($2, 1, 6), "overlap %") }
         $1 == "delay" && $2 == "put" { say("delivered", "delivered median µs"); say("acknowledged", "median_us") }
         $1 == "gups" { say("gups", "GUPS") }'
 }

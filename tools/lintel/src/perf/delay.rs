@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::endpoint::{Endpoint, Setup};
+use super::options::Wait;
 use super::session::Session;
 use crate::error::Result;
 use crate::harness::{Outcome, is_past};
@@ -17,21 +18,27 @@ use crate::report::names::{ACKNOWLEDGED_TO_WAKE, DELIVERED_TO_WAKE};
 use crate::stats::Times;
 use crate::team::{Team, WORDS, spin_until};
 
-/// Put, get and fetch-atomic of 8 B: from the call to the acknowledgement or reply,
-/// and to the moment that the target's memory shows the change.
+/// Put, get and fetch-atomic of 8 B, and put and get to an entry that only counts: from the call
+/// to the acknowledgement or reply, and to the moment that the target's memory shows the change.
 pub fn run(session: &mut Session) -> Result<()> {
     session.announce("futex wake onto a busy core", 0);
     let deadline = session.plan.deadline(1);
     let wakes = BusyWake::new(&session.team)?.repeat(&session.team, deadline)?;
     let wake = (!wakes.is_empty()).then(|| Times::of(&wakes));
+    let wait = session.options.wait;
     let calls = [
-        ("put", Call::Put, Counted::Acks),
-        ("get", Call::Get, Counted::Replies),
-        ("fetch-atomic", Call::Fetch, Counted::Replies),
+        ("put", wait, Call::Put, Counted::Acks),
+        ("get", wait, Call::Get, Counted::Replies),
+        ("fetch-atomic", wait, Call::Fetch, Counted::Replies),
+        ("put, counted", Wait::Ct, Call::Put, Counted::Acks),
+        ("get, counted", Wait::Ct, Call::Get, Counted::Replies),
     ];
-    for (variant, call, stage) in calls {
+    for (variant, arrive, call, stage) in calls {
         session.announce(variant, 8);
-        let setup = Setup::simple(session, 4096, stage);
+        let setup = Setup {
+            arrive,
+            ..Setup::simple(session, 4096, stage)
+        };
         let endpoint = Endpoint::new(session, setup)?;
         let trial = Trial {
             endpoint: &endpoint,

@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::Instant;
 
 use super::endpoint::{Endpoint, Setup};
+use super::options::Wait;
 use super::session::Session;
 use crate::error::Result;
 use crate::harness::{Workload, measure};
@@ -17,19 +18,28 @@ use crate::raw::Region;
 use crate::report::Row;
 use crate::team::{Team, WORDS, spin_until};
 
-/// 64 KiB and 4 MiB, the origin computing, then the target.
+/// 64 KiB and 4 MiB, the origin computing, then the target: with an event for each message, or
+/// as the options say, and with an entry that counts.
 pub fn run(session: &mut Session) -> Result<()> {
+    let mut waits = vec![session.options.wait, Wait::Ct];
+    waits.dedup();
     for side in [Side::Origin, Side::Target] {
-        for bytes in [64 << 10, 4 << 20] {
-            point(session, side, bytes)?;
+        for &arrive in &waits {
+            for bytes in [64 << 10, 4 << 20] {
+                point(session, side, arrive, bytes)?;
+            }
         }
     }
     Ok(())
 }
 
-fn point(session: &mut Session, side: Side, bytes: u64) -> Result<()> {
-    session.announce(side.name(), bytes);
-    let setup = Setup::simple(session, bytes, Counted::Acks);
+fn point(session: &mut Session, side: Side, arrive: Wait, bytes: u64) -> Result<()> {
+    let variant = side.name(arrive);
+    session.announce(variant, bytes);
+    let setup = Setup {
+        arrive,
+        ..Setup::simple(session, bytes, Counted::Acks)
+    };
     let endpoint = Endpoint::new(session, setup)?;
     let flags = session.team.share(4096)?;
     let exchange = |moves, rounds| Exchange {
@@ -52,7 +62,7 @@ fn point(session: &mut Session, side: Side, bytes: u64) -> Result<()> {
     session.record(|| {
         let [t, c, b] = [0, 1, 2].map(|i| outcomes[i].times(1.0).median_us);
         let percent = 100.0 * (t + c - b) / t.min(c);
-        Row::new("overlap", side.name(), bytes)
+        Row::new("overlap", variant, bytes)
             .timed(&outcomes[2], 1.0)
             .with("transfer µs", t)
             .with("computing µs", c)
@@ -68,10 +78,12 @@ enum Side {
 }
 
 impl Side {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Origin => "origin computes",
-            Self::Target => "target computes",
+    fn name(self, arrive: Wait) -> &'static str {
+        match (self, arrive) {
+            (Self::Origin, Wait::Ct) => "origin computes, counted",
+            (Self::Target, Wait::Ct) => "target computes, counted",
+            (Self::Origin, _) => "origin computes",
+            (Self::Target, _) => "target computes",
         }
     }
 }

@@ -224,6 +224,18 @@ const IN_SHARED_MEMORY: &[Target] = &[
         |rows| completed_to_wake(rows, "get"),
     ),
     at_most(
+        "8 B put on a counted entry: acknowledged, to a bare wake",
+        1.5,
+        "×",
+        |rows| completed_to_wake(rows, "put, counted"),
+    ),
+    at_most(
+        "8 B get on a counted entry: reply, to a bare wake",
+        1.5,
+        "×",
+        |rows| completed_to_wake(rows, "get, counted"),
+    ),
+    at_most(
         "8 B fetch-atomic, target computing: reply, to a bare wake",
         1.5,
         "×",
@@ -236,10 +248,16 @@ const IN_SHARED_MEMORY: &[Target] = &[
         |rows| most(rows, "delay", |row| Some(row.times?.p99_us)),
     ),
     at_least("overlap, 4 MiB, either side, worst", 95.0, "%", |rows| {
-        least(rows, "overlap", |row| overlap(row, 4 << 20))
+        least(rows, "overlap", |row| overlap(row, 4 << 20, false))
     }),
     at_least("overlap, 64 KiB, either side, worst", 60.0, "%", |rows| {
-        least(rows, "overlap", |row| overlap(row, 64 << 10))
+        least(rows, "overlap", |row| overlap(row, 64 << 10, false))
+    }),
+    at_least("the same, 4 MiB, counted", 95.0, "%", |rows| {
+        least(rows, "overlap", |row| overlap(row, 4 << 20, true))
+    }),
+    at_least("the same, 64 KiB, counted", 60.0, "%", |rows| {
+        least(rows, "overlap", |row| overlap(row, 64 << 10, true))
     }),
     at_most(
         "two ranks on one core, 8 B put, calls that wait, worst",
@@ -339,8 +357,9 @@ fn most(rows: &[Row], benchmark: &str, value: impl Fn(&Row) -> Option<f64>) -> O
         .reduce(f64::max)
 }
 
-fn overlap(row: &Row, bytes: u64) -> Option<f64> {
-    figure(row, "overlap %").filter(|_| row.bytes == bytes)
+fn overlap(row: &Row, bytes: u64, is_counted: bool) -> Option<f64> {
+    let is_it = row.bytes == bytes && row.variant.ends_with("counted") == is_counted;
+    figure(row, "overlap %").filter(|_| is_it)
 }
 
 fn completed_to_wake(rows: &[Row], variant: &str) -> Option<f64> {
