@@ -64,11 +64,12 @@
 //! that its CRC stays. Nothing is encrypted. (A keyed hash over all bytes would close
 //! that gap; BLAKE3 takes as long for a page as the kernel takes to carry it.)
 
+use core::cell::Cell;
 use core::hash::Hasher;
 use core::hint::black_box;
 use lintel_types::ProcessId;
 use lintel_wire::{WORDS, Words};
-use siphasher::sip128::{Hasher128, SipHasher24};
+use siphasher::sip128::SipHasher24;
 
 /// The version of the format that this module speaks.
 pub const VERSION: u8 = 3;
@@ -86,6 +87,8 @@ pub const GAP_BYTES: usize = 8;
 pub const MAX_HEADER_BYTES: usize = FIRST_BYTES + GAP_BYTES;
 
 const BASE_BYTES: usize = 56;
+/// Bytes at the beginning in which packets of a kind to one incarnation hardly differ.
+const CONSTANT_BYTES: usize = 40;
 const RESET_BYTES: usize = 8;
 const PARTS_BYTES: usize = 16;
 const WORDS_BYTES: usize = WORDS * 8;
@@ -196,23 +199,65 @@ pub enum Refusal {
     Forged,
 }
 
-/// The key of a job, by which its processes authenticate datagrams.
+/// The key of a job, by which its processes authenticate datagrams. It remembers how the last
+/// datagram of either direction began: most of those that follow begin likewise, and need
+/// not be hashed from the start.
 #[derive(Clone)]
-pub struct Key(SipHasher24);
+pub struct Key {
+    sealed: Hashed,
+    parsed: Hashed,
+}
 
 impl Key {
     /// From the job's secret.
     pub fn new(secret: &[u8; 32]) -> Key {
         let mut half = [0; 16];
         half.copy_from_slice(&secret[..16]);
-        Key(SipHasher24::new_with_key(&half))
+        let hashed = Hashed::new(SipHasher24::new_with_key(&half));
+        Key {
+            sealed: hashed.clone(),
+            parsed: hashed,
+        }
+    }
+}
+
+/// A hasher, and its state behind the beginning of the datagram that it hashed last.
+#[derive(Clone)]
+struct Hashed {
+    hasher: SipHasher24,
+    beginning: Cell<[u8; CONSTANT_BYTES]>,
+    behind: Cell<SipHasher24>,
+}
+
+impl Hashed {
+    fn new(hasher: SipHasher24) -> Hashed {
+        let hashed = Hashed {
+            hasher,
+            beginning: Cell::new([0; CONSTANT_BYTES]),
+            behind: Cell::new(hasher),
+        };
+        hashed.begin(&[0; CONSTANT_BYTES]);
+        hashed
     }
 
+    #[cold]
+    fn begin(&self, beginning: &[u8; CONSTANT_BYTES]) {
+        let mut behind = self.hasher;
+        behind.write(beginning);
+        self.beginning.set(*beginning);
+        self.behind.set(behind);
+    }
+
+    /// The authenticator of those bytes, which are a packet's first.
     #[inline]
     fn tag(&self, bytes: &[u8]) -> [u8; TAG_BYTES] {
-        let mut hasher = self.0;
-        hasher.write(bytes);
-        hasher.finish128().as_u128().to_le_bytes()
+        let (beginning, rest) = bytes
+            .split_first_chunk()
+            .expect("a packet is longer than its constant part");
+        if self.beginning.get() != *beginning {
+            self.begin(beginning);
+        }
+        self.behind.get().hash(rest).as_u128().to_le_bytes()
     }
 }
 
@@ -264,7 +309,7 @@ impl Header {
         let mut writer = Writer { into, at: 0 };
         self.write(&mut writer);
         let at = writer.at;
-        let tag = key.tag(&into[..at]);
+        let tag = key.sealed.tag(&into[..at]);
         into[at..at + TAG_BYTES].copy_from_slice(&tag);
         at + TAG_BYTES
     }
@@ -334,7 +379,7 @@ impl Header {
         let header = read(&mut reader).ok_or(Refusal::Malformed)?;
         let covered = beginning.len() - reader.rest.len();
         let tag = reader.take::<TAG_BYTES>().ok_or(Refusal::Malformed)?;
-        if !is_same(key.tag(&beginning[..covered]), tag) {
+        if !is_same(key.parsed.tag(&beginning[..covered]), tag) {
             return Err(Refusal::Forged);
         }
         let ahead = covered + TAG_BYTES;
@@ -356,14 +401,16 @@ fn is_same(one: [u8; TAG_BYTES], other: [u8; TAG_BYTES]) -> bool {
     black_box(differing) == 0
 }
 
-#[inline]
+#[inline(always)]
 fn read(reader: &mut Reader<'_>) -> Option<Header> {
-    let [version, kind, class, flags] = reader.take()?;
+    let base = reader.take::<BASE_BYTES>()?;
+    let [version, kind, class, flags] = field(&base, 0);
     if version != VERSION || flags & !(FIRST | LAST | ACK_REQUESTED | SUMMED | VOID | GAP) != 0 {
         return None;
     }
-    let mut header = read_base(reader, flags & ACK_REQUESTED != 0)?;
-    let (checksum, length) = (reader.u32()?, reader.u32()?);
+    let mut header = read_base(&base, flags & ACK_REQUESTED != 0);
+    let checksum = u32::from_le_bytes(field(&base, 48));
+    let length = u32::from_le_bytes(field(&base, 52));
     if flags & GAP != 0 {
         header.selective = reader.u64().filter(|selective| *selective != 0)?;
     }
@@ -396,28 +443,35 @@ fn read(reader: &mut Reader<'_>) -> Option<Header> {
     Some(header)
 }
 
-/// What every packet says in bytes 4 to 48.
-#[inline]
-fn read_base(reader: &mut Reader<'_>, ack_requested: bool) -> Option<Header> {
-    let uid = reader.u32()?;
-    let (source_nid, destination_nid) = (reader.u32()?, reader.u32()?);
-    let (source_pid, destination_pid) = (reader.u16()?, reader.u16()?);
-    Some(Header {
-        kind: Kind::Ack,
-        ack_requested,
-        uid,
-        source: ProcessId::new(source_nid, source_pid.into()),
-        destination: ProcessId::new(destination_nid, destination_pid.into()),
-        recv_window: reader.u32()?,
-        incarnation: reader.u64()?,
-        peer_incarnation: reader.u64()?,
-        sequence: reader.u32()?,
-        acknowledged: reader.u32()?,
-        selective: 0,
-    })
+/// So many bytes from that one on.
+#[inline(always)]
+fn field<const N: usize>(base: &[u8; BASE_BYTES], at: usize) -> [u8; N] {
+    let field = base[at..at + N].first_chunk();
+    *field.expect("the slice has that length")
 }
 
-#[inline]
+/// What every packet says in bytes 4 to 48.
+#[inline(always)]
+fn read_base(base: &[u8; BASE_BYTES], ack_requested: bool) -> Header {
+    let half = |at| u32::from(u16::from_le_bytes(field(base, at)));
+    let word = |at| u32::from_le_bytes(field(base, at));
+    let long = |at| u64::from_le_bytes(field(base, at));
+    Header {
+        kind: Kind::Ack,
+        ack_requested,
+        uid: word(4),
+        source: ProcessId::new(word(8), half(16)),
+        destination: ProcessId::new(word(12), half(18)),
+        recv_window: word(20),
+        incarnation: long(24),
+        peer_incarnation: long(32),
+        sequence: word(40),
+        acknowledged: word(44),
+        selective: 0,
+    }
+}
+
+#[inline(always)]
 fn read_fragment(reader: &mut Reader<'_>, class: u8, flags: u8, length: u32) -> Option<Fragment> {
     let (first, last) = (flags & FIRST != 0, flags & LAST != 0);
     let is_void = flags & VOID != 0;
@@ -481,25 +535,17 @@ impl Reader<'_> {
     }
 
     #[inline(always)]
-    fn u16(&mut self) -> Option<u16> {
-        self.take().map(u16::from_le_bytes)
-    }
-
-    #[inline(always)]
-    fn u32(&mut self) -> Option<u32> {
-        self.take().map(u32::from_le_bytes)
-    }
-
-    #[inline(always)]
     fn u64(&mut self) -> Option<u64> {
         self.take().map(u64::from_le_bytes)
     }
 
     #[inline(always)]
     fn words(&mut self) -> Option<Words> {
+        let bytes = self.take::<WORDS_BYTES>()?;
+        let mut each = Reader { rest: &bytes };
         let mut words = [0; WORDS];
         for word in &mut words {
-            *word = self.u64()?;
+            *word = each.u64()?;
         }
         Some(words)
     }
@@ -509,6 +555,7 @@ impl Reader<'_> {
 mod tests {
     use super::*;
     use alloc::vec::Vec;
+    use siphasher::sip128::Hasher128;
 
     fn key() -> Key {
         Key::new(&[3; 32])
@@ -556,10 +603,17 @@ mod tests {
         bytes[..length].to_vec()
     }
 
+    /// The authenticator of those bytes, hashed from the first to the last.
+    fn whole_tag(bytes: &[u8]) -> [u8; TAG_BYTES] {
+        let mut hasher = key().sealed.hasher;
+        hasher.write(bytes);
+        hasher.finish128().as_u128().to_le_bytes()
+    }
+
     /// Parses what has those bytes ahead of a right authenticator, and so much payload.
     fn parse(covered: &[u8], payload: usize) -> Result<(Header, usize), Refusal> {
         let mut bytes = covered.to_vec();
-        bytes.extend(key().tag(covered));
+        bytes.extend(whole_tag(covered));
         Header::parse(&bytes, bytes.len() + payload, &key())
     }
 
@@ -597,7 +651,7 @@ mod tests {
         for word in 0..6 {
             assert_eq!(bytes[80 + 8 * word..][..8], (word as u64 + 1).to_le_bytes());
         }
-        assert_eq!(bytes[128..], key().tag(&bytes[..128]));
+        assert_eq!(bytes[128..], whole_tag(&bytes[..128]));
     }
 
     #[test]
@@ -797,6 +851,55 @@ mod tests {
                 ..fragment(false, false)
             };
             assert!(parse(&covered(&header(Kind::Data(void))), 0).is_ok());
+        }
+    }
+
+    #[test]
+    fn authenticators_dont_depend_on_the_datagrams_before() {
+        let key = key();
+        let first = header(Kind::Data(fragment(true, true)));
+        let others = [
+            Header { uid: 1, ..first },
+            Header {
+                peer_incarnation: 1,
+                ..first
+            },
+            Header {
+                sequence: 1,
+                ..first
+            },
+            header(Kind::Ack),
+        ];
+        for other in others {
+            for sent in [&first, &other, &other, &first] {
+                let mut bytes = [0; MAX_HEADER_BYTES];
+                let length = sent.seal(&key, &mut bytes);
+                let (covered, tag) = bytes[..length].split_at(length - TAG_BYTES);
+                assert_eq!(tag, whole_tag(covered), "{sent:?}");
+                let read = Header::parse(&bytes[..length], sent.datagram_bytes(), &key);
+                assert_eq!(read, Ok((*sent, length)));
+            }
+        }
+    }
+
+    #[test]
+    fn a_forged_beginning_doesnt_pass_for_the_one_before() {
+        let key = key();
+        let sound = sealed(&header(Kind::Ack));
+        for bit in 0..sound.len() * 8 {
+            let mut forged = sound.clone();
+            forged[bit / 8] ^= 1 << (bit % 8);
+            for _ in 0..2 {
+                assert!(Header::parse(&sound, sound.len(), &key).is_ok());
+                assert!(
+                    Header::parse(&forged, sound.len(), &key).is_err(),
+                    "bit {bit}"
+                );
+            }
+            assert!(
+                Header::parse(&forged, sound.len(), &key).is_err(),
+                "bit {bit}"
+            );
         }
     }
 
