@@ -89,10 +89,25 @@ fn address_of(to: SocketAddrV4) -> libc::sockaddr_in {
 pub fn receive_datagram(socket: BorrowedFd<'_>, pieces: &[Claim]) -> io::Result<usize> {
     let received = match pieces {
         [one] => {
-            let (start, length) = (one.start().cast(), one.len() as usize);
+            // Not `recv` of the C library: at each call it says with two atomic instructions
+            // that a thread may be cancelled, for which this one never waits.
+            let (start, length) = (one.start(), one.len() as usize);
+            let from = std::ptr::null_mut::<libc::sockaddr>();
+            let from_length = std::ptr::null_mut::<libc::socklen_t>();
             // SAFETY: what the piece names is writable (Claim::new), and the kernel
             // checks each page itself.
-            unsafe { libc::recv(socket.as_raw_fd(), start, length, libc::MSG_DONTWAIT) }
+            let received = unsafe {
+                libc::syscall(
+                    libc::SYS_recvfrom,
+                    socket.as_raw_fd(),
+                    start,
+                    length,
+                    libc::MSG_DONTWAIT,
+                    from,
+                    from_length,
+                )
+            };
+            received as isize
         }
         many => {
             let mut message = message(many);
