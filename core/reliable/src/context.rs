@@ -76,7 +76,10 @@ impl Context {
     /// Bytes that this process may have in flight.
     #[inline]
     pub(crate) fn share(&self) -> u64 {
-        self.window.size() / u64::from(self.known.users.max(1))
+        match self.known.users {
+            0 | 1 => self.window.size(), // A division takes as long as all that precedes it.
+            users => self.window.size() / u64::from(users),
+        }
     }
 
     /// Combines what this process has found out about the path with what others have:

@@ -6,7 +6,7 @@ use crate::outbound::{Message, Outbound};
 use crate::packet::{Class, GAP_BYTES, Header, Kind, WHOLE_BYTES};
 use crate::pair::{Pair, Pairs};
 use crate::receiving::Receiving;
-use crate::time::Time;
+use crate::time::{Nanos, Time};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -21,6 +21,8 @@ pub(crate) const UNBLOCKED_AT_ONCE: usize = 4;
 /// Reliable messages between this process and others. `B` is where a body is.
 pub struct Endpoint<B> {
     pub(crate) config: Config,
+    /// The longest timeout: a peer isn't given up for a few packets that are lost.
+    pub(crate) max_timeout: Nanos,
     pub(crate) pairs: Pairs<B>,
     by_name: HashMap<ProcessId, PairId, FxBuildHasher>,
     /// The pair that was looked up last.
@@ -58,6 +60,7 @@ impl<B> Endpoint<B> {
     pub fn new(config: Config) -> Self {
         Endpoint {
             config,
+            max_timeout: Nanos(Nanos::from(config.peer_timeout).0 / 16),
             pairs: Pairs::new(),
             by_name: HashMap::default(),
             last: None,
@@ -114,9 +117,11 @@ impl<B> Endpoint<B> {
         if !is_established && sending.awaits_handshake() {
             self.awaiting_handshake += 1;
         }
+        if sending.mark_ready() {
+            self.ready.push_back(id);
+        }
         self.outstanding += 1;
         self.unsent += 1;
-        self.make_ready(id);
         Ok(id)
     }
 
@@ -128,6 +133,12 @@ impl<B> Endpoint<B> {
     /// The process at the other end of a pair.
     pub fn process(&self, pair: PairId) -> ProcessId {
         self.pairs[pair].name()
+    }
+
+    /// Whether [`take_finished`](Self::take_finished) returns something.
+    #[inline]
+    pub fn has_finished(&self) -> bool {
+        !self.finished.is_empty()
     }
 
     /// Messages that were acknowledged or given up since the last call: their bodies aren't

@@ -210,7 +210,7 @@ impl<B> Endpoint<B> {
     /// Takes note of what the peer has received; false if it can't have.
     #[inline]
     fn on_ack(&mut self, now: Time, id: PairId, header: &Header) -> bool {
-        let most = self.max_timeout();
+        let most = self.max_timeout;
         let pair = &mut self.pairs[id];
         let count = header.acknowledged.wrapping_sub(pair.acknowledged());
         if (count as i32) < 0 {

@@ -26,6 +26,8 @@ pub struct Transmit<'a, B> {
     pub header: Header,
     /// What follows the header.
     pub payload: Option<PayloadRange<'a, B>>,
+    /// Nothing else may be sent now: [`Endpoint::poll_transmit`] needn't be called again.
+    pub is_last: bool,
 }
 
 impl<B> Endpoint<B> {
@@ -36,10 +38,7 @@ impl<B> Endpoint<B> {
         }
         loop {
             if let Some(header) = self.control.pop_front() {
-                return Some(Transmit {
-                    header,
-                    payload: None,
-                });
+                return Some(self.without_payload(header));
             }
             let Some(&id) = self.ready.front() else {
                 return self.poll_ack();
@@ -78,13 +77,19 @@ impl<B> Endpoint<B> {
         while let Some(id) = self.acks.pop_front() {
             let receiving = self.pairs[id].receiving_mut();
             if receiving.is_some_and(|receiving| receiving.on_unqueued()) {
-                return Some(Transmit {
-                    header: self.header(id, Kind::Ack),
-                    payload: None,
-                });
+                let header = self.header(id, Kind::Ack);
+                return Some(self.without_payload(header));
             }
         }
         None
+    }
+
+    fn without_payload(&self, header: Header) -> Transmit<'_, B> {
+        Transmit {
+            header,
+            payload: None,
+            is_last: !self.has_work(),
+        }
     }
 
     /// What the pair may send now, and its context; if that is nothing, it isn't ready any
@@ -135,31 +140,26 @@ impl<B> Endpoint<B> {
         context: ContextIndex,
         part: Part,
     ) -> Transmit<'_, B> {
-        let mut header = self.header(id, Kind::Ack);
         let pair = &mut self.pairs[id];
-        let (next, acknowledged) = (pair.next_sequence(), pair.acknowledged());
+        let mut header = pair.header(&self.config, Kind::Ack);
+        let acknowledged = pair.acknowledged();
         let sending = pair.sending_mut().expect("it was chosen");
         let fragment = sending.message(part.message).fragment(&part);
         header.kind = Kind::Data(fragment);
-        header.sequence = match part.retransmitted {
-            Some(ahead) => acknowledged.wrapping_add(ahead as u32),
-            None => next,
-        };
-        self.counts.retransmitted += u64::from(part.retransmitted.is_some());
         self.unsent -= usize::from(sending.on_sent(&part, now));
+        if let Some(ahead) = part.retransmitted {
+            header.sequence = acknowledged.wrapping_add(ahead as u32);
+            self.counts.retransmitted += 1;
+        }
         if fragment.class == Class::Unreliable {
             header.sequence = 0;
             self.unreliable_sent = Some(id);
         } else {
-            if part.retransmitted.is_none() {
-                pair.on_first_transmission();
-            }
             header.ack_requested = self.on_transmitted(now, id, context, &part);
         }
-        let sending = self.pairs[id].sending_mut().expect("it was chosen");
-        if sending.use_quantum(cost(part.length)) {
-            self.ready.rotate_left(1);
-        }
+        self.end_turn(id, &part);
+        let is_last = !self.has_work() && self.unreliable_sent.is_none();
+        let sending = self.pairs[id].sending().expect("it was chosen");
         Transmit {
             header,
             payload: (!fragment.is_void).then_some(PayloadRange {
@@ -168,6 +168,21 @@ impl<B> Endpoint<B> {
                 length: part.length,
                 retransmitted: part.retransmitted.is_some(),
             }),
+            is_last,
+        }
+    }
+
+    /// The first pair that is ready has sent something: another one's turn begins if it has
+    /// nothing else, or has sent enough.
+    #[inline]
+    fn end_turn(&mut self, id: PairId, part: &Part) {
+        let sending = self.pairs[id].sending_mut().expect("it has sent");
+        let is_over = sending.use_quantum(cost(part.length));
+        if sending.has_sent_all() {
+            sending.mark_unready();
+            self.ready.pop_front();
+        } else if is_over {
+            self.ready.rotate_left(1);
         }
     }
 
@@ -180,9 +195,13 @@ impl<B> Endpoint<B> {
         context: ContextIndex,
         part: &Part,
     ) -> bool {
-        let (cost, most) = (cost(part.length), self.max_timeout());
+        let (cost, most) = (cost(part.length), self.max_timeout);
         let context = self.contexts.get(context);
-        let sending = self.pairs[id].sending_mut().expect("it was chosen");
+        let pair = &mut self.pairs[id];
+        if part.retransmitted.is_none() {
+            pair.on_first_transmission();
+        }
+        let sending = pair.sending_mut().expect("it was chosen");
         context.last_used = now;
         context.in_flight += if sending.is_parked() { 0 } else { cost };
         context.window.on_sent(now, cost, &context.round_trip);

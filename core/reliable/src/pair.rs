@@ -249,12 +249,6 @@ impl<B> Pair<B> {
         self.acknowledged = next;
     }
 
-    /// Number of the next packet to be sent for the first time.
-    #[inline]
-    pub(crate) fn next_sequence(&self) -> u32 {
-        self.next_sequence
-    }
-
     #[inline]
     pub(crate) fn on_first_transmission(&mut self) {
         self.next_sequence = self.next_sequence.wrapping_add(1);

@@ -310,6 +310,12 @@ impl<B> Sending<B> {
         self.messages.len() - self.next_unsent
     }
 
+    /// Whether there is nothing to be sent, for the first time or again.
+    #[inline]
+    pub(crate) fn has_sent_all(&self) -> bool {
+        self.lost == 0 && self.next_unsent == self.messages.len()
+    }
+
     /// Whether what waits may wait for more: it is short, and the acknowledgement of what is
     /// in flight will have it sent in any case.
     #[inline]

@@ -120,7 +120,7 @@ impl<B> Endpoint<B> {
     /// Asks a process for its incarnation, without which nothing is sent to it.
     #[cold]
     pub(crate) fn start_handshake(&mut self, now: Time, id: PairId) {
-        let most = self.max_timeout();
+        let most = self.max_timeout;
         let pair = &mut self.pairs[id];
         let Some(sending) = pair.sending_mut() else {
             return;
@@ -142,12 +142,6 @@ impl<B> Endpoint<B> {
         self.probe(now, id);
     }
 
-    /// The longest timeout: a peer isn't given up for a few packets that are lost.
-    #[inline]
-    pub(crate) fn max_timeout(&self) -> Nanos {
-        Nanos(Nanos::from(self.config.peer_timeout).0 / 16)
-    }
-
     /// When a peer is probed, if nothing arrives before.
     pub(crate) fn probe_time(&self, id: PairId) -> Time {
         let quarter = Nanos(Nanos::from(self.config.peer_timeout).0 / 4);
@@ -164,7 +158,7 @@ impl<B> Endpoint<B> {
     /// After a timeout, retransmits the oldest packet; new ones wait until the peer answers.
     /// The window shrinks only if the whole path is silent.
     fn retransmit_if_due(&mut self, now: Time, id: PairId) {
-        let most = self.max_timeout();
+        let most = self.max_timeout;
         let pair = &mut self.pairs[id];
         let deadline = pair.sending().map_or(Time::NEVER, Sending::deadline);
         if deadline > now {

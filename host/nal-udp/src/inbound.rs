@@ -37,11 +37,7 @@ impl Packet {
     pub(crate) fn new(pair: PairId, header: &Header, fragment: Fragment, payload: Claim) -> Packet {
         Packet {
             pair,
-            origin: Origin {
-                process: header.source,
-                uid: header.uid,
-                lane: pair.index(),
-            },
+            origin: origin(pair, header),
             fragment,
             payload,
             buffer: None,
@@ -55,6 +51,15 @@ impl Packet {
     /// Whether a message begins with it that is to be reported.
     fn begins(&self) -> bool {
         self.fragment.words.is_some() && !self.fragment.is_void
+    }
+}
+
+#[inline]
+fn origin(pair: PairId, header: &Header) -> Origin {
+    Origin {
+        process: header.source,
+        uid: header.uid,
+        lane: pair.index(),
     }
 }
 
@@ -155,6 +160,46 @@ impl Inbound {
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.queue.is_empty() && self.notices.is_empty() && self.current.is_none()
+    }
+
+    /// Whether nothing is to be reported, and no part of a stream is awaited.
+    #[inline]
+    pub(crate) fn expects_message(&self) -> bool {
+        self.is_empty() && self.active_stream.is_none()
+    }
+
+    /// Whether a message that arrives as this fragment is reported at once: it is whole, and
+    /// nothing is to be reported before it or behind it.
+    #[inline]
+    pub(crate) fn may_report(&self, fragment: &Fragment) -> bool {
+        fragment.last && !fragment.is_void && self.is_empty() && self.reordered.is_empty()
+    }
+
+    /// Makes a whole message, whose payload lies in the receive buffer, the current one.
+    #[inline]
+    pub(crate) fn report(
+        &mut self,
+        pair: PairId,
+        header: &Header,
+        words: &Words,
+        payload: Claim,
+    ) -> (Origin, Words, Claim) {
+        let origin = origin(pair, header);
+        self.current = Some(Current {
+            pair,
+            origin,
+            words: *words,
+            payload,
+            announced: None,
+            buffer: None,
+        });
+        (origin, *words, payload)
+    }
+
+    /// Leaves an arrival to [`next`](Self::next), which reports a current message anyway.
+    pub(crate) fn leave(&mut self, arrival: Option<Arrival>) {
+        let others = arrival.filter(|arrival| !matches!(arrival, Arrival::Message(..)));
+        self.notices.extend(others);
     }
 
     /// Whether datagrams may be received before they are asked for: there is room, and no

@@ -28,6 +28,7 @@
 mod body;
 mod buffers;
 mod checksum;
+mod clock;
 mod config;
 mod connected_sockets;
 mod faults;
@@ -47,17 +48,17 @@ pub use socket::{interface_address, interface_addresses, interface_mtu};
 
 use body::Body;
 use buffers::Buffers;
+use clock::Clock;
 use inbound::Inbound;
 use inlet::Inlet;
 use lintel_claim::{Claim, Lease, Lent, Loan};
 use lintel_nal::{
     Arrival, Capabilities, MoveError, Nal, Origin, Outgoing, RemoteLoan, Unreachable, Wake,
 };
-use lintel_reliable::{Class, Endpoint, Incarnation, Message, Nanos, Time};
+use lintel_reliable::{Class, Endpoint, Incarnation, Message, Time};
 use lintel_snapshot::{Count, Path, Traffic};
 use lintel_types::ProcessId;
 use lintel_wire::Words;
-use nix::time::ClockId;
 use paths::PathFile;
 use socket::Socket;
 use std::collections::hash_map::RandomState;
@@ -88,13 +89,13 @@ pub struct UdpNal {
     /// Memory for copies of bodies to be sent.
     buffers: Buffers,
     me: ProcessId,
-    opened_at: Instant,
-    /// The same moment on the clock that all processes of this machine share, nanoseconds.
-    opened_at_ns: u64,
+    clock: Clock,
     /// `next` has found nothing since the last flush.
     found_nothing: bool,
     /// `next` has reported a message from the socket since it found nothing.
     has_delivered: bool,
+    /// `next_inline` has found the socket empty: `next` needn't look there.
+    is_socket_empty: bool,
     flushes: u32,
     /// Short messages wait for more to share a system call, or for `next`, or for the
     /// second flush: the first may have been for another message's sake.
@@ -132,10 +133,10 @@ impl UdpNal {
             inbound: Inbound::new(me),
             buffers: Buffers::new(),
             me,
-            opened_at: Instant::now(),
-            opened_at_ns: since_boot(),
+            clock: Clock::new(),
             found_nothing: false,
             has_delivered: false,
+            is_socket_empty: false,
             flushes: 0,
             is_coalescing: false,
             is_flushed: false,
@@ -192,6 +193,14 @@ impl UdpNal {
             return Err(Unreachable);
         }
         Ok(())
+    }
+
+    /// Whether the socket had better not be polled: a message was just reported, which isn't
+    /// to be delayed by a system call that finds nothing by all experience.
+    #[inline]
+    fn expects_nothing(&mut self) -> bool {
+        let is_behind = std::mem::take(&mut self.has_delivered) && self.inlet.is_empty();
+        is_behind && self.inlet.expects_nothing()
     }
 
     #[inline]
@@ -262,10 +271,9 @@ impl Nal for UdpNal {
                 let now = self.now();
                 self.transmit(now);
             }
-            let is_behind = std::mem::take(&mut self.has_delivered) && self.inlet.is_empty();
-            if is_behind && self.inlet.expects_nothing() {
+            if std::mem::take(&mut self.is_socket_empty) || self.expects_nothing() {
                 self.found_nothing = true;
-                return None; // The message just reported isn't delayed by a system call.
+                return None;
             }
             let Some(now) = self.receive() else {
                 if !self.inbound.is_empty() {
@@ -280,6 +288,23 @@ impl Nal for UdpNal {
             }
         }
         None // The caller may have other things to do; there may be more.
+    }
+
+    fn next_inline(&mut self) -> Option<(Origin, Words, Claim)> {
+        if !self.inbound.expects_message() || self.endpoint.has_work() {
+            return None;
+        }
+        let now = match self.expects_nothing() {
+            true => None,
+            false => self.receive(),
+        };
+        let Some(now) = now else {
+            self.is_socket_empty = self.inbound.is_empty();
+            return None;
+        };
+        let found = self.take_message(now);
+        self.has_delivered = found.is_some();
+        found
     }
 
     fn done(&mut self, origin: Origin) {
@@ -358,7 +383,8 @@ impl Nal for UdpNal {
 impl Wake for UdpNal {
     fn flush(&mut self) -> bool {
         self.flushes = self.flushes.wrapping_add(1);
-        let had_found_nothing = std::mem::take(&mut self.found_nothing);
+        let is_socket_empty = std::mem::take(&mut self.is_socket_empty);
+        let had_found_nothing = std::mem::take(&mut self.found_nothing) || is_socket_empty;
         if self.is_coalescing && !std::mem::replace(&mut self.is_flushed, true) {
             return true;
         }
@@ -387,14 +413,11 @@ impl Wake for UdpNal {
 
     fn due(&self) -> Option<Instant> {
         if self.endpoint.has_work() || !self.inbound.is_empty() || !self.inlet.is_empty() {
-            return Some(self.opened_at);
+            return Some(self.clock.opened_at());
         }
         match self.due_by_clock() {
             Time::NEVER => None,
-            Time(at) => {
-                let after = Nanos(at.saturating_sub(self.opened_at_ns));
-                Some(self.opened_at + Duration::from(after))
-            }
+            at => Some(self.clock.instant(at)),
         }
     }
 
@@ -424,11 +447,6 @@ fn share_paths(config: &Config<'_>, me: ProcessId, endpoint: &mut Endpoint<Body>
             false
         }
     }
-}
-
-fn since_boot() -> u64 {
-    let time = nix::time::clock_gettime(ClockId::CLOCK_MONOTONIC).map(Duration::from);
-    time.map_or(1, |time| time.as_nanos() as u64)
 }
 
 /// The incarnation of a process that starts now.

@@ -2,17 +2,20 @@
 
 use crate::body::Body;
 use crate::inbound::Packet;
+use crate::socket::would_block;
 use crate::tx_batch::SendOutcome;
 use crate::{LINGER, LINGER_POLL, UdpNal};
-use lintel_nal::Arrival;
+use lintel_claim::Claim;
+use lintel_nal::{Arrival, Origin};
 use lintel_reliable::{Header, Kind, PairId, Time, Verdict};
 use lintel_types::ProcessId;
+use lintel_wire::Words;
 use std::time::Instant;
 
 impl UdpNal {
     #[inline]
     pub(crate) fn now(&self) -> Time {
-        Time(self.opened_at_ns + self.opened_at.elapsed().as_nanos() as u64)
+        self.clock.now()
     }
 
     /// Sends what may be sent now.
@@ -20,14 +23,21 @@ impl UdpNal {
     pub(crate) fn transmit(&mut self, now: Time) {
         self.is_coalescing = false;
         while let Some(transmit) = self.endpoint.poll_transmit(now) {
+            let is_last = transmit.is_last;
             if let Some(sent) = self.tx_batch.push(&self.socket, transmit) {
                 if !self.on_sent(now, sent) {
                     break;
                 }
             }
+            // There is something again if that wasn't sent.
+            if is_last && !self.endpoint.has_work() {
+                break;
+            }
         }
-        if let Some(sent) = self.tx_batch.transmit(&self.socket) {
-            self.on_sent(now, sent);
+        if !self.tx_batch.is_empty() {
+            if let Some(sent) = self.tx_batch.transmit(&self.socket) {
+                self.on_sent(now, sent);
+            }
         }
         self.take_lost_peers();
         self.recycle();
@@ -68,6 +78,12 @@ impl UdpNal {
     /// Takes back the memory of bodies that have been acknowledged, or whose receiver is lost.
     #[inline]
     fn recycle(&mut self) {
+        if self.endpoint.has_finished() {
+            self.recycle_finished();
+        }
+    }
+
+    fn recycle_finished(&mut self) {
         for message in self.endpoint.take_finished() {
             match message.body {
                 Body::Own(buffer, _) => self.buffers.put(buffer),
@@ -104,17 +120,23 @@ impl UdpNal {
     pub(crate) fn service(&mut self) {
         self.tx_batch.pass_delayed(&self.socket);
         let due = self.due_by_clock();
-        if due == Time::NEVER && !self.endpoint.has_work() {
-            return;
+        if due != Time::NEVER && self.now() >= due {
+            self.on_due();
         }
-        let now = self.now();
+        if self.endpoint.has_work() || self.is_coalescing {
+            self.transmit(self.now());
+        }
+    }
+
+    fn on_due(&mut self) {
         // An answer that waits in the socket isn't late.
-        if now >= due && self.drain_socket() {
+        if self.drain_socket() {
+            let now = self.now();
             self.endpoint.on_timeout(now);
             self.buffers.on_time(now);
             self.take_lost_peers();
+            self.recycle();
         }
-        self.transmit(now);
     }
 
     #[inline]
@@ -147,7 +169,7 @@ impl UdpNal {
         loop {
             match self.read_socket() {
                 Ok(()) => return Some(()),
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return None,
+                Err(error) if would_block(&error) => return None,
                 Err(_) => {
                     let now = self.now();
                     self.take_send_errors(now);
@@ -190,18 +212,45 @@ impl UdpNal {
         }
         let (header, payload) = self.inlet.pop(self.socket.key())?;
         let verdict = self.on_packet(now, &header, self.inbound.may_buffer());
+        self.take_packet(verdict, &header, payload, later)
+    }
+
+    /// As [`take_datagram`](Self::take_datagram), while nothing else is to be reported; of
+    /// what isn't a message that is reported at once, the rest is left to `next`.
+    #[inline]
+    pub(crate) fn take_message(&mut self, now: Time) -> Option<(Origin, Words, Claim)> {
+        let (header, payload) = self.inlet.pop(self.socket.key())?;
+        let verdict = self.on_packet(now, &header, self.inbound.may_buffer());
+        if let (Verdict::Deliver(pair), Kind::Data(fragment)) = (verdict, &header.kind) {
+            if let (Some(words), true) = (&fragment.words, self.inbound.may_report(fragment)) {
+                return Some(self.inbound.report(pair, &header, words, payload));
+            }
+        }
+        let arrival = self.take_packet(verdict, &header, payload, false);
+        self.inbound.leave(arrival);
+        None
+    }
+
+    /// What becomes of a packet after the endpoint's verdict.
+    fn take_packet(
+        &mut self,
+        verdict: Verdict,
+        header: &Header,
+        payload: Claim,
+        later: bool,
+    ) -> Option<Arrival> {
         let Kind::Data(fragment) = header.kind else {
             return None;
         };
         match verdict {
             Verdict::Drop => None,
             Verdict::Keep(pair) => {
-                let packet = Packet::new(pair, &header, fragment, payload);
+                let packet = Packet::new(pair, header, fragment, payload);
                 self.inbound.keep(header.sequence, packet);
                 None
             }
             Verdict::Deliver(pair) => {
-                let packet = Packet::new(pair, &header, fragment, payload);
+                let packet = Packet::new(pair, header, fragment, payload);
                 let arrival = self.inbound.deliver(packet, later);
                 if self.inbound.has_reordered() {
                     self.deliver_reordered(pair);

@@ -5,8 +5,10 @@ use crate::gro::GroPolicy;
 use lintel_claim::{Claim, receive_datagram, receive_gso_batch, send_datagram, take_report};
 use lintel_reliable::{FURTHER_BYTES, GAP_BYTES, Key};
 use lintel_types::ProcessId;
+use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::socket::{MsgFlags, getsockopt, recv, setsockopt, sockopt};
+use nix::sys::socket::{MsgFlags, SockaddrIn, getsockopt, recv, sendto, setsockopt, sockopt};
+use rustix::net::SendFlags;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -106,6 +108,15 @@ impl Socket {
         send_datagram(self.socket.as_fd(), Some(address), pieces, segment)
     }
 
+    /// Sends a datagram of those bytes.
+    pub(crate) fn send_bytes(&self, to: ProcessId, bytes: &[u8]) -> io::Result<()> {
+        let address = SocketAddrV4::new(Ipv4Addr::from(to.nid), to.pid as u16);
+        let address = SockaddrIn::from(address);
+        let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
+        sendto(self.socket.as_raw_fd(), bytes, &address, flags)?;
+        Ok(())
+    }
+
     /// Receives what is next into the pieces.
     #[inline]
     pub(crate) fn receive(&self, gro: &mut GroPolicy, pieces: &[Claim]) -> io::Result<Received> {
@@ -134,7 +145,7 @@ impl Socket {
 
     #[inline]
     fn on_error(&self, gro: &mut GroPolicy, error: &io::Error) {
-        if error.kind() == io::ErrorKind::WouldBlock && gro.on_empty() {
+        if would_block(error) && gro.on_empty() {
             self.set_gro(gro, false);
         }
     }
@@ -164,6 +175,20 @@ impl Socket {
         let timeout = PollTimeout::try_from(most).unwrap_or(PollTimeout::ZERO);
         let _ = poll(&mut sockets, timeout);
     }
+}
+
+/// Whether an error only says that the socket is empty, or full.
+#[inline]
+pub(crate) fn would_block(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::EWOULDBLOCK as i32)
+}
+
+/// Sends a datagram of those bytes on a connected socket. Not by the C library, whose call says
+/// with two atomic instructions that a thread may be cancelled, for which this one never waits.
+#[inline]
+pub(crate) fn send_bytes(socket: &UdpSocket, bytes: &[u8]) -> io::Result<()> {
+    rustix::net::send(socket, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)?;
+    Ok(())
 }
 
 fn explain(error: io::Error, wanted: SocketAddrV4) -> OpenError {

@@ -5,7 +5,7 @@ use crate::body::{Body, SMALL};
 use crate::checksum::{checksum, checksum_of};
 use crate::connected_sockets::ConnectedSockets;
 use crate::faults::{FaultRng, Faults};
-use crate::socket::Socket;
+use crate::socket::{Socket, send_bytes};
 use lintel_claim::{Claim, MAX_PIECES, Region, copy_vectored, send_datagram};
 use lintel_reliable::{Header, Kind, MAX_HEADER_BYTES, PayloadRange, Transmit};
 use lintel_types::ProcessId;
@@ -45,6 +45,8 @@ pub(crate) struct TxBatch {
     gso_batch: Vec<Header>,
     pieces: Vec<Claim>,
     bytes: u64,
+    /// A datagram that is sent by itself.
+    alone: [u8; HEADER_SLOT],
     /// Headers of the last batch that didn't leave.
     failed: Vec<Header>,
     /// A copy of the payload that is retransmitted.
@@ -64,6 +66,7 @@ impl TxBatch {
             gso_batch: Vec::new(),
             pieces: Vec::new(),
             bytes: 0,
+            alone: [0; HEADER_SLOT],
             failed: Vec::new(),
             payload_copy: Region::new(0),
             fault_rng: faults.map(FaultRng::new),
@@ -73,19 +76,73 @@ impl TxBatch {
     }
 
     /// Adds a datagram to the batch, after which [`transmit`](Self::transmit) is due. If it
-    /// doesn't fit, the batch is sent before; returns what became of that.
+    /// doesn't fit, the batch is sent before; returns what became of that. A short one that
+    /// nothing goes along with is sent at once.
     #[inline]
     pub(crate) fn push(
         &mut self,
         socket: &Socket,
         transmit: Transmit<'_, Body>,
     ) -> Option<SendOutcome> {
+        if transmit.is_last && self.gso_batch.is_empty() && self.fault_rng.is_none() {
+            match &transmit.payload {
+                None => return Some(self.send_alone(socket, transmit.header, None)),
+                Some(PayloadRange {
+                    body: Body::Small(bytes),
+                    offset: 0,
+                    length,
+                    ..
+                }) => {
+                    let body = Some((bytes, *length as usize));
+                    return Some(self.send_alone(socket, transmit.header, body));
+                }
+                Some(_) => {}
+            }
+        }
         let outcome = match self.fits(&transmit) {
             true => None,
             false => self.transmit(socket),
         };
         self.add(socket, transmit);
         outcome
+    }
+
+    /// Sends a datagram with that many bytes of a small body.
+    #[inline]
+    fn send_alone(
+        &mut self,
+        socket: &Socket,
+        mut header: Header,
+        body: Option<(&[u8; SMALL], usize)>,
+    ) -> SendOutcome {
+        let to = header.destination;
+        if let (Some((bytes, length)), Kind::Data(fragment)) = (body, &mut header.kind) {
+            let sum = || checksum_of(&bytes[..length]);
+            fragment.checksum = (!is_within(to)).then(sum);
+        }
+        let (beginning, _) = self
+            .alone
+            .split_first_chunk_mut()
+            .expect("it has that length");
+        let ahead = header.seal(socket.key(), beginning);
+        let length = body.map_or(0, |(bytes, length)| {
+            // All of it: to copy a length that is known takes no call.
+            self.alone[ahead..ahead + SMALL].copy_from_slice(bytes);
+            length
+        });
+        let datagram = &self.alone[..ahead + length];
+        let sent = match self.connected.to(to) {
+            Some(connected) => send_bytes(connected, datagram),
+            None => socket.send_bytes(to, datagram),
+        };
+        match sent {
+            Ok(()) => SendOutcome::Sent,
+            Err(error) => {
+                self.failed.clear();
+                self.failed.push(header);
+                self.on_error(to, error, false)
+            }
+        }
     }
 
     fn fits(&self, transmit: &Transmit<'_, Body>) -> bool {
@@ -167,6 +224,11 @@ impl TxBatch {
         copy_vectored(&self.pieces[at..], &[copy]);
         self.pieces.truncate(at);
         self.pieces.push(copy);
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.gso_batch.is_empty()
     }
 
     /// Sends the batch, if it isn't empty.

@@ -81,6 +81,52 @@ fn a_name_is_an_address_and_a_port_and_the_user_comes_along() {
 }
 
 #[test]
+fn a_whole_message_is_found_inline_and_a_longer_one_is_left_to_next() {
+    let (mut one, mut other) = (open(NODE), open(NODE + 1));
+    let to = other.process();
+    send(&mut one, to, 8, b"first contact");
+    take(&mut other, &mut [&mut one]);
+    other.flush();
+    send(&mut one, to, 9, b"bytes");
+    let until = Instant::now() + LIMIT;
+    let (origin, words, body) = loop {
+        if let Some(found) = other.next_inline() {
+            break found;
+        }
+        one.flush();
+        assert!(Instant::now() < until, "nothing arrives");
+    };
+    let mut bytes = [0; 5];
+    body.read(&mut bytes);
+    assert_eq!(
+        (origin.process, words, &bytes),
+        (one.process(), [9; 6], b"bytes")
+    );
+    assert!(
+        matches!(other.next(), Some(Arrival::Message(..))),
+        "it isn't done"
+    );
+    other.done(origin);
+    send(&mut one, to, 10, &[1; 100_000]);
+    let next = loop {
+        assert!(other.next_inline().is_none());
+        if let Some(arrival) = other.next() {
+            break arrival;
+        }
+        other.flush();
+        one.flush();
+        assert!(Instant::now() < until, "nothing arrives");
+    };
+    assert!(
+        matches!(
+            next,
+            Arrival::Message(_, [10, ..], Payload::Streamed(100_000))
+        ),
+        "{next:?}"
+    );
+}
+
+#[test]
 fn a_taken_port_a_forbidden_one_and_a_strange_address_are_distinguished() {
     let one = open(NODE);
     let port = u16::try_from(one.process().pid).expect("a port");
