@@ -103,6 +103,19 @@ impl<Near: Nal, Far: Nal> Route<Near, Far> {
         arrival
     }
 
+    #[inline(never)]
+    fn far_inline(&mut self) -> Option<(Origin, Words, Claim)> {
+        if self.is_idle() {
+            return None;
+        }
+        // An empty poll counts when `next` finds nothing, either.
+        let (mut origin, words, body) = self.far.next_inline()?;
+        self.polls_left = ALERT;
+        self.current = Some(Side::Far);
+        origin.lane |= FAR;
+        Some((origin, words, body))
+    }
+
     fn poll_far(&mut self) -> Option<Arrival> {
         self.run = 0;
         if self.is_idle() {
@@ -192,11 +205,15 @@ impl<Near: Nal, Far: Nal> Nal for Route<Near, Far> {
         if self.current.is_some() || self.run >= QUANTUM {
             return None;
         }
-        let found = self.near.next_inline();
-        if found.is_some() {
+        if let Some(found) = self.near.next_inline() {
             self.current = Some(Side::Near);
+            return Some(found);
         }
-        found
+        // A message of the near way isn't delayed by a system call.
+        match self.run {
+            0 => self.far_inline(),
+            _ => None,
+        }
     }
 
     #[inline]
@@ -373,7 +390,17 @@ mod tests {
             let payload = Payload::Inline(Claim::empty());
             Some(Arrival::Message(origin, Words::default(), payload))
         }
-        fn done(&mut self, _: Origin) {}
+        fn next_inline(&mut self) -> Option<(Origin, Words, Claim)> {
+            match self.next()? {
+                Arrival::Message(origin, words, Payload::Inline(body)) => {
+                    Some((origin, words, body))
+                }
+                other => panic!("it has inline messages only, not {other:?}"),
+            }
+        }
+        fn done(&mut self, origin: Origin) {
+            assert_eq!(origin.lane, 0, "the mark of the far way is this crate's");
+        }
         fn receive_into(&mut self, _: Origin, _: Loan) {}
         fn fetch(&mut self, _: Origin, _: &RemoteLoan, _: &[Claim]) -> Result<u64, MoveError> {
             Err(MoveError::Unavailable)
@@ -432,6 +459,34 @@ mod tests {
         assert_eq!(route.far.in_socket, 1, "the descriptor stays readable");
         route.on_readable();
         assert_eq!(polled(&mut route), 1);
+    }
+
+    #[test]
+    fn an_inline_message_of_the_far_way_is_found_unless_the_way_is_idle() {
+        let mut route = idle(Absorbing {
+            taken: 2,
+            ..Absorbing::default()
+        });
+        assert!(route.next_inline().is_none());
+        route.on_readable();
+        let (origin, ..) = route.next_inline().expect("the way isn't idle");
+        assert_eq!(origin.lane, FAR);
+        assert!(route.next_inline().is_none(), "the first one isn't done");
+        route.done(origin);
+        assert!(route.next_inline().is_some());
+        assert!(!route.is_idle());
+    }
+
+    #[test]
+    fn messages_of_the_near_way_are_not_delayed_by_looks_at_the_far_one() {
+        let mut route = idle(Absorbing {
+            taken: 1,
+            ..Absorbing::default()
+        });
+        route.on_readable();
+        route.run = 1;
+        assert!(route.next_inline().is_none());
+        assert!(route.next().is_some(), "it has its turn");
     }
 
     #[test]
