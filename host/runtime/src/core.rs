@@ -27,9 +27,6 @@ use std::time::{Duration, Instant};
 
 /// Messages handled before the lock is released.
 pub(crate) const BATCH: usize = 256;
-/// Further looks for an inline message in a poll that has found nothing: one that is seen under
-/// the lock needn't wait for it.
-const INLINE_POLLS: u32 = 6;
 /// How often peers are checked while something is awaited from them.
 pub(crate) const PEER_CHECK: Duration = Duration::from_millis(50);
 
@@ -150,7 +147,7 @@ impl<O: Owner> Core<O> {
     /// most are, and the others only if there is none.
     #[inline(always)]
     fn progress_of_caller(&mut self) -> usize {
-        for look in 0..=INLINE_POLLS {
+        for look in 0..=self.transports.nal.inline_polls() {
             let handled = self.handle_inline(BATCH);
             if handled > 0 {
                 return handled + self.progress_own();

@@ -90,6 +90,9 @@ pub(crate) struct Endpoint {
 /// network and taken on the other.
 const TRIES: u32 = 20;
 
+/// See [`Transport::inline_polls`].
+const INLINE_POLLS: u32 = 6;
+
 /// Joins the networks that the settings name.
 ///
 /// # Errors
@@ -278,6 +281,17 @@ impl Transport {
             Transport::Shm(nal) => nal.send(to, words, body),
             Transport::Routed(nal) => nal.send(to, words, body),
             Transport::Boxed(nal) => nal.send(to, words, body),
+        }
+    }
+
+    /// Further looks for an inline message in a poll that has found nothing: one that is seen
+    /// under the lock needn't wait for it. None if a poll reads more than shared memory: it
+    /// would delay what arrives there.
+    #[inline(always)]
+    pub(crate) fn inline_polls(&self) -> u32 {
+        match self {
+            Transport::Routed(nal) if !nal.is_idle() => 0,
+            _ => INLINE_POLLS,
         }
     }
 
