@@ -95,6 +95,7 @@ pub(crate) struct ExpectedPart {
 
 impl ExpectedPart {
     /// The header of a datagram with that beginning and length, if it is this part.
+    #[inline(never)]
     pub(crate) fn parse(&self, beginning: &[u8], length: usize, key: &Key) -> Option<Header> {
         let (header, _) = Header::parse(beginning, length, key).ok()?;
         let Kind::Data(fragment) = header.kind else {

@@ -144,8 +144,14 @@ impl Inlet {
         self.recv_buffer.forget_place();
     }
 
+    /// As [`pop`](Self::pop), where it isn't worth a copy of its code.
+    #[inline(never)]
+    pub(crate) fn pop_apart(&mut self, key: &Key) -> Option<(Header, Claim)> {
+        self.pop(key)
+    }
+
     /// The next datagram, if it is a packet under the job's key with a sound payload.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn pop(&mut self, key: &Key) -> Option<(Header, Claim)> {
         self.arrivals.total += 1;
         let datagram = self.recv_buffer.pop();
@@ -156,7 +162,7 @@ impl Inlet {
         opened
     }
 
-    #[inline]
+    #[inline(always)]
     fn open(&mut self, datagram: &Claim, key: &Key) -> Option<(Header, Claim)> {
         let mut beginning = [0; MAX_HEADER_BYTES];
         let count = datagram.read(&mut beginning);

@@ -210,7 +210,7 @@ impl UdpNal {
                 return self.inbound.on_placed(pair, fragment, placed, later);
             }
         }
-        let (header, payload) = self.inlet.pop(self.socket.key())?;
+        let (header, payload) = self.inlet.pop_apart(self.socket.key())?;
         let verdict = self.on_packet(now, &header, self.inbound.may_buffer());
         self.take_packet(verdict, &header, payload, later)
     }

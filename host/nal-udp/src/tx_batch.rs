@@ -82,11 +82,12 @@ impl TxBatch {
     pub(crate) fn push(
         &mut self,
         socket: &Socket,
-        transmit: Transmit<'_, Body>,
+        mut transmit: Transmit<'_, Body>,
     ) -> Option<SendOutcome> {
         if transmit.is_last && self.gso_batch.is_empty() && self.fault_rng.is_none() {
+            let header = &mut transmit.header;
             match &transmit.payload {
-                None => return Some(self.send_alone(socket, transmit.header, None)),
+                None => return Some(self.send_alone(socket, header, None)),
                 Some(PayloadRange {
                     body: Body::Small(bytes),
                     offset: 0,
@@ -94,7 +95,7 @@ impl TxBatch {
                     ..
                 }) => {
                     let body = Some((bytes, *length as usize));
-                    return Some(self.send_alone(socket, transmit.header, body));
+                    return Some(self.send_alone(socket, header, body));
                 }
                 Some(_) => {}
             }
@@ -112,7 +113,7 @@ impl TxBatch {
     fn send_alone(
         &mut self,
         socket: &Socket,
-        mut header: Header,
+        header: &mut Header,
         body: Option<(&[u8; SMALL], usize)>,
     ) -> SendOutcome {
         let to = header.destination;
@@ -139,7 +140,7 @@ impl TxBatch {
             Ok(()) => SendOutcome::Sent,
             Err(error) => {
                 self.failed.clear();
-                self.failed.push(header);
+                self.failed.push(*header);
                 self.on_error(to, error, false)
             }
         }
