@@ -32,13 +32,19 @@ impl Buckets {
     }
 
     #[inline(always)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    #[inline(always)]
     pub(crate) fn first(&self, key: u64) -> Option<u16> {
-        if self.count == 0 {
+        if self.is_empty() {
             return None;
         }
         self.heads[self.bucket(key)].first()
     }
 
+    #[inline(always)]
     pub(crate) fn insert(
         &mut self,
         chains: &mut Chains,
@@ -81,6 +87,7 @@ impl Buckets {
         self.count += 1;
     }
 
+    #[inline(always)]
     pub(crate) fn remove(&mut self, chains: &mut Chains, key: u64, slot: u16) {
         let bucket = self.bucket(key);
         chains.remove(&mut self.heads[bucket], slot);
@@ -88,6 +95,8 @@ impl Buckets {
     }
 
     /// Slots of one key keep their order, for a bucket is split from its front.
+    #[cold]
+    #[inline(never)]
     fn grow(&mut self, chains: &mut Chains, key_of: impl Fn(u16) -> u64) {
         let size = (self.heads.len() * 2).max(LEAST);
         self.shift = u64::BITS - size.trailing_zeros();

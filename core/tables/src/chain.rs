@@ -51,27 +51,33 @@ impl Chains {
     }
 
     /// Appends a slot that is in no chain.
-    #[inline]
+    #[inline(always)]
     pub fn push_back(&mut self, chain: &mut Chain, slot: u16) {
-        let slot = slot as usize;
-        if slot >= self.links.len() {
-            self.links.resize(
-                slot + 1,
-                Link {
-                    next: NONE,
-                    previous: NONE,
-                },
-            );
-        }
-        self.links[slot] = Link {
+        let link = Link {
             next: NONE,
             previous: chain.last,
         };
+        match self.links.get_mut(slot as usize) {
+            Some(place) => *place = link,
+            None => self.link_first(slot, link),
+        }
         match chain.last {
             NONE => chain.first = slot as u32,
             last => self.links[last as usize].next = slot as u32,
         }
         chain.last = slot as u32;
+    }
+
+    /// Links a slot beyond all that there were.
+    #[cold]
+    #[inline(never)]
+    fn link_first(&mut self, slot: u16, link: Link) {
+        let unlinked = Link {
+            next: NONE,
+            previous: NONE,
+        };
+        self.links.resize(slot as usize, unlinked);
+        self.links.push(link);
     }
 
     /// Puts a slot that is in no chain before `next`, which is in the chain; at the back if
@@ -80,18 +86,15 @@ impl Chains {
         let Some(next) = next else {
             return self.push_back(chain, slot);
         };
-        if slot as usize >= self.links.len() {
-            let link = Link {
-                next: NONE,
-                previous: NONE,
-            };
-            self.links.resize(slot as usize + 1, link);
-        }
         let previous = self.links[next as usize].previous;
-        self.links[slot as usize] = Link {
+        let link = Link {
             next: next as u32,
             previous,
         };
+        match self.links.get_mut(slot as usize) {
+            Some(place) => *place = link,
+            None => self.link_first(slot, link),
+        }
         self.links[next as usize].previous = slot as u32;
         match previous {
             NONE => chain.first = slot as u32,
@@ -100,7 +103,7 @@ impl Chains {
     }
 
     /// Takes a slot out of the chain that it is in.
-    #[inline]
+    #[inline(always)]
     pub fn remove(&mut self, chain: &mut Chain, slot: u16) {
         let Link { next, previous } = self.links[slot as usize];
         match previous {

@@ -60,6 +60,7 @@ impl MatchList {
     }
 
     /// How many entries it holds.
+    #[inline]
     pub fn len(&self) -> usize {
         self.length
     }
@@ -76,25 +77,26 @@ impl MatchList {
     }
 
     /// Appends the entry in `slot`, which is not in the list.
+    #[inline(always)]
     pub fn push(&mut self, slot: u16, bits: u64, ignore: u64) {
-        let at = slot as usize;
-        if at >= self.patterns.len() {
-            self.patterns.resize(at + 1, Pattern::default());
-        }
-        self.patterns[at] = Pattern {
-            bits,
-            ignore,
-            posted: self.posted,
-        };
+        let posted = self.posted;
         self.posted += 1;
         self.length += 1;
+        let pattern = Pattern {
+            bits,
+            ignore,
+            posted,
+        };
+        match self.patterns.get_mut(slot as usize) {
+            Some(place) => *place = pattern,
+            None => self.note_first(slot, pattern),
+        }
         if ignore == 0 {
             let patterns = &self.patterns;
             self.exact.insert(&mut self.chains, bits, slot, |slot| {
                 patterns[slot as usize].bits
             });
         } else {
-            let posted = self.patterns[at].posted;
             self.ignoring.push(Ignoring {
                 bits: bits & !ignore,
                 mask: !ignore,
@@ -105,19 +107,27 @@ impl MatchList {
         }
     }
 
+    /// Notes the pattern of a slot beyond all that the list has held.
+    #[cold]
+    #[inline(never)]
+    fn note_first(&mut self, slot: u16, pattern: Pattern) {
+        self.patterns.resize(slot as usize, Pattern::default());
+        self.patterns.push(pattern);
+    }
+
     /// Puts the entry in `slot`, which is not in the list, at the place in posting order
     /// that `posted` names; no entry of the list has that number. Not to be mixed with
     /// [`push`](Self::push).
     pub(crate) fn insert(&mut self, slot: u16, bits: u64, ignore: u64, posted: u64) {
-        let at = slot as usize;
-        if at >= self.patterns.len() {
-            self.patterns.resize(at + 1, Pattern::default());
-        }
-        self.patterns[at] = Pattern {
+        let pattern = Pattern {
             bits,
             ignore,
             posted,
         };
+        match self.patterns.get_mut(slot as usize) {
+            Some(place) => *place = pattern,
+            None => self.note_first(slot, pattern),
+        }
         self.length += 1;
         if ignore == 0 {
             let patterns = &self.patterns;
@@ -162,6 +172,7 @@ impl MatchList {
     }
 
     /// Takes the entry in `slot`, which is in the list, out of it.
+    #[inline(always)]
     pub fn remove(&mut self, slot: u16) {
         let Pattern {
             bits,
@@ -182,6 +193,7 @@ impl MatchList {
     }
 
     /// Holes are filled when there are more of them than patterns.
+    #[inline(never)]
     fn leave_hole(&mut self, posted: u64) {
         if let Ok(at) = self.ignoring_at(posted) {
             self.ignoring[at].live = false;
@@ -205,6 +217,28 @@ impl MatchList {
     /// many entries were looked at.
     #[inline(always)]
     pub fn find(&self, bits: u64, mut accepts: impl FnMut(u16) -> bool) -> (Option<u16>, u32) {
+        match self.only_candidate(bits).filter(|slot| accepts(*slot)) {
+            Some(slot) => (Some(slot), 1),
+            None => self.walk(bits, accepts),
+        }
+    }
+
+    /// The entry that a [walk](Self::walk) looks at first, if it fits and is the earliest for
+    /// certain: all entries name their key exactly, or all ignore bits.
+    #[inline(always)]
+    fn only_candidate(&self, bits: u64) -> Option<u16> {
+        match self.ignoring.first() {
+            None => self.first(bits),
+            Some(first) if self.exact.is_empty() => {
+                (first.live && bits & first.mask == first.bits).then_some(first.slot)
+            }
+            Some(_) => None,
+        }
+    }
+
+    /// As [`find`](Self::find), a function of its own that a search seldom needs.
+    #[inline(never)]
+    fn walk(&self, bits: u64, mut accepts: impl FnMut(u16) -> bool) -> (Option<u16>, u32) {
         let mut walked = 0;
         let mut found = None;
         let mut before = u64::MAX;

@@ -77,7 +77,8 @@ impl<T, I: From<u16> + Into<u16>> Slab<T, I> {
             None => return Err(value),
         };
         let slot = &mut self.slots[index as usize];
-        slot.value = Some(value);
+        // A free slot has no value to be dropped, which the compiler doesn't know.
+        core::mem::forget(slot.value.replace(value));
         self.live += 1;
         Ok((index.into(), slot.generation))
     }
