@@ -136,7 +136,7 @@ impl Target {
             List::Priority
         };
         let spec = self.spec(choice, bits);
-        if let Ok(entry) = self.node.interface.append(spec, list, &mut self.node.host) {
+        if let Ok(entry) = self.node.interface.append(&spec, list, &mut self.node.host) {
             self.entries.push(entry);
         }
     }

@@ -68,6 +68,7 @@ pub(crate) fn array<'a, T>(start: *const T, length: u64) -> Result<&'a [T]> {
 
 /// The user's memory, which stays the user's: the header asks that it lives until the
 /// descriptor or entry is released.
+#[inline(always)]
 fn claim(start: *mut c_void, length: u64) -> Result<Claim> {
     let wraps = (start as u64).checked_add(length).is_none();
     if length > 0 && length < ALL_MEMORY && (start.is_null() || wraps) {
@@ -78,10 +79,16 @@ fn claim(start: *mut c_void, length: u64) -> Result<Claim> {
     Ok(unsafe { Claim::new(start.cast(), length) })
 }
 
+#[inline(always)]
 fn buffer(start: *mut c_void, length: u64, options: u32) -> Result<Buffer<Claim>> {
-    if options & options::IOVEC == 0 {
-        return claim(start, length).map(Buffer::Contiguous);
+    match options & options::IOVEC {
+        0 => claim(start, length).map(Buffer::Contiguous),
+        _ => vector(start, length),
     }
+}
+
+#[inline(never)]
+fn vector(start: *mut c_void, length: u64) -> Result<Buffer<Claim>> {
     if length > Limits::HIGHEST.max_iovecs as u64 {
         return Err(Error::ArgInvalid);
     }
@@ -103,6 +110,7 @@ pub(crate) fn descriptor(md: *const Md) -> Result<DescriptorSpec<Claim>> {
     })
 }
 
+#[inline(always)]
 pub(crate) fn list_entry(le: *const Le, portal: u32, user_ptr: u64) -> Result<EntrySpec<Claim>> {
     let le = take(le)?;
     Ok(EntrySpec {
@@ -119,6 +127,7 @@ pub(crate) fn list_entry(le: *const Le, portal: u32, user_ptr: u64) -> Result<En
     })
 }
 
+#[inline(always)]
 pub(crate) fn match_entry(me: *const Me, portal: u32, user_ptr: u64) -> Result<EntrySpec<Claim>> {
     let me = take(me)?;
     Ok(EntrySpec {

@@ -4,7 +4,7 @@ use crate::convert::{code, descriptor, give, list, list_entry, match_entry, not_
 use lintel_claim::Claim;
 use lintel_engine4::EntrySpec;
 use lintel_runtime::process;
-use lintel_types::{Error, Handle, Kind, Result};
+use lintel_types::{Error, Handle, Kind, List, Result};
 use portals4_sys::{Le, Md, Me};
 use std::ffi::{c_int, c_void};
 
@@ -41,8 +41,12 @@ pub unsafe extern "C" fn PtlLEAppend(
     user_ptr: *mut c_void,
     le_handle: *mut Handle,
 ) -> c_int {
-    let spec = || list_entry(le, pt_index, user_ptr as u64);
-    append(ni_handle, spec, false, ptl_list, le_handle)
+    let append = || {
+        let list = list_to_append_to(ni_handle, false, ptl_list, le_handle)?;
+        let spec = list_entry(le, pt_index, user_ptr as u64)?;
+        process().append(ni_handle, spec, list)
+    };
+    code(append().map(|entry| give(le_handle, entry)))
 }
 
 /// `PtlMEAppend`
@@ -55,8 +59,12 @@ pub unsafe extern "C" fn PtlMEAppend(
     user_ptr: *mut c_void,
     me_handle: *mut Handle,
 ) -> c_int {
-    let spec = || match_entry(me, pt_index, user_ptr as u64);
-    append(ni_handle, spec, true, ptl_list, me_handle)
+    let append = || {
+        let list = list_to_append_to(ni_handle, true, ptl_list, me_handle)?;
+        let spec = match_entry(me, pt_index, user_ptr as u64)?;
+        process().append(ni_handle, spec, list)
+    };
+    code(append().map(|entry| give(me_handle, entry)))
 }
 
 /// `PtlLEUnlink`
@@ -97,22 +105,19 @@ pub unsafe extern "C" fn PtlMESearch(
     search_for(ni_handle, spec, true, ptl_search_op)
 }
 
-fn append(
+/// Checks what an append is given besides the entry.
+#[inline(always)]
+fn list_to_append_to(
     ni_handle: Handle,
-    spec: impl FnOnce() -> Result<EntrySpec<Claim>>,
     matching: bool,
     ptl_list: u8,
     handle: *mut Handle,
-) -> c_int {
-    let append = || {
-        process().check_alive()?;
-        not_null(handle)?;
-        let (spec, list) = (spec()?, list(ptl_list)?);
-        named(ni_handle)?;
-        of_its_kind(ni_handle, matching)?;
-        process().append(ni_handle, spec, list)
-    };
-    code(append().map(|entry| give(handle, entry)))
+) -> Result<List> {
+    process().check_alive()?;
+    not_null(handle)?;
+    named(ni_handle)?;
+    of_its_kind(ni_handle, matching)?;
+    list(ptl_list)
 }
 
 fn unlink(handle: Handle, kind: Kind) -> c_int {

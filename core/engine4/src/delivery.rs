@@ -1,7 +1,9 @@
-//! Puts that land in one step: most messages are short puts to an ordinary entry, and need
-//! nothing kept between their decision and their completion.
+//! Puts that land in one step, and acknowledgements that end them in one: most messages are
+//! short puts to an ordinary entry, and need nothing kept between their decision and their
+//! completion.
 
 use crate::entries::Entry;
+use crate::initiator::Ended;
 use crate::portal::Portal;
 use crate::target::{answer, is_silent, reports};
 use crate::{Host, Interface};
@@ -54,10 +56,6 @@ impl<S: Span> Interface<S> {
         self.work.walked += u64::from(place.walked);
         let fail = copy(place.span, place.is_accessible);
         let options = place.options;
-        let is_once = options.contains(MeOptions::USE_ONCE);
-        if is_once {
-            self.take_off_list(place.entry);
-        }
         let mlength = if fail == NiFail::Ok { put.length } else { 0 };
         if let Some(queue) = queue.filter(|_| reports(options, fail)) {
             let initiator = self.initiator(from, put.rank);
@@ -84,8 +82,10 @@ impl<S: Span> Interface<S> {
             let bytes = (options.contains(MeOptions::EVENT_CT_BYTES)).then_some(put.length);
             self.count(counter, fail, bytes, host);
         }
-        if is_once {
-            self.finish_landing(place.entry, true, None, fail, host);
+        if options.contains(MeOptions::USE_ONCE) {
+            let reports = !options.contains(MeOptions::EVENT_UNLINK_DISABLE);
+            let entry = (put.portal, place.user_ptr);
+            self.retire(place.entry, entry, reports, host);
         }
         self.settle(host);
         let response = (put.token != 0).then(|| Response {
@@ -96,6 +96,35 @@ impl<S: Span> Interface<S> {
         Some(Delivered { response })
     }
 
+    /// Ends a put or an atomic that was acknowledged, as [`on_response`](Self::on_response)
+    /// does, but with one look at each table. Returns false, and has done nothing, if it has
+    /// failed, lent its memory, or wants no acknowledgement.
+    #[inline(always)]
+    pub fn deliver_acknowledgement<H: Host<S>>(
+        &mut self,
+        response: &Response,
+        host: &mut H,
+    ) -> bool {
+        let is_plain = !response.reply && !response.silent && response.fail == NiFail::Ok;
+        let Some((index, operation)) = self.under_way(response.token).filter(|_| is_plain) else {
+            return false;
+        };
+        let (Some(source), true) = (operation.source, operation.is_copied_put()) else {
+            return false;
+        };
+        let ended = Ended::new(operation, response);
+        let Some(descriptor) = self.descriptors.at_mut(source) else {
+            return false;
+        };
+        descriptor.pending -= 1;
+        let end = descriptor.end(source);
+        self.work.responses += 1;
+        self.operations.discard(index);
+        self.post_ack(end, ended, host);
+        self.settle(host);
+        true
+    }
+
     /// Where a put lands in one step; nothing if it takes three.
     #[inline(always)]
     fn place(&self, portal: &Portal, from: ProcessId, uid: u32, put: &Request) -> Option<Place<S>> {
@@ -103,8 +132,7 @@ impl<S: Span> Interface<S> {
             return None;
         }
         let (found, walked) = self.find_in(portal, List::Priority, from, put);
-        let index = EntryIndex(found?);
-        let entry = self.entries.at(index)?;
+        let (index, entry) = found?;
         let span = entry.span_of(put)?;
         let is_short = put.length <= self.config.limits.max_msg_size;
         (is_short && entry.allows_user(uid)).then(|| Place {

@@ -1,7 +1,7 @@
 //! Operations on direct entries: the initiator's host accesses the target's memory by itself, and
 //! the target takes no part. Which entries qualify, and how such an operation is reported.
 
-use crate::initiator::{End, InFlight, Plan};
+use crate::initiator::{End, Ended, InFlight, Plan};
 use crate::{Host, Interface, Transfer};
 use lintel_memory::{Buffer, Pieces, Span};
 use lintel_types::{
@@ -406,7 +406,9 @@ impl<S: Span> Interface<S> {
         };
         match (plan.sink, plan.source) {
             (Some(sink), _) => self.post_reply(sink, &operation, &response, host),
-            (None, Some(source)) => self.post_ack(source, &operation, &response, host),
+            (None, Some(source)) => {
+                self.post_ack(source, Ended::new(&operation, &response), host);
+            }
             (None, None) => {}
         }
     }

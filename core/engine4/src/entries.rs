@@ -121,6 +121,12 @@ impl<S: Span> Entry<S> {
         1 + u32::from(unlinks && reported)
     }
 
+    /// Whether messages land in it, or unexpected headers point into it.
+    #[inline(always)]
+    pub(crate) fn is_in_use(&self) -> bool {
+        self.landing > 0 || self.unexpected > 0
+    }
+
     pub(crate) fn receiver(&self) -> OverflowReceiver {
         OverflowReceiver {
             user_ptr: self.spec.user_ptr,
@@ -148,14 +154,15 @@ impl<S: Span> Interface<S> {
     /// `ArgInvalid` for an index that isn't allocated, unknown options, a counter
     /// that isn't live but asked for, too long a vector; `NoSpace` beyond
     /// `max_entries`; `ListTooLong` beyond `max_list_size`.
+    #[inline(always)]
     pub fn append<H: Host<S>>(
         &mut self,
-        spec: EntrySpec<S>,
+        spec: &EntrySpec<S>,
         list: List,
         host: &mut H,
     ) -> Result<Handle> {
-        let handle = self.reserve_entry(&spec, list)?;
-        self.link_reserved(EntryIndex(handle.index()), &spec, list, host);
+        let handle = self.reserve_entry(spec, list)?;
+        self.link_reserved(EntryIndex(handle.index()), spec, list, host);
         self.settle(host);
         Ok(handle)
     }
@@ -170,11 +177,11 @@ impl<S: Span> Interface<S> {
         let Some(entry) = self.entries.at(index) else {
             return Err(Error::ArgInvalid);
         };
-        if entry.landing > 0 || entry.unexpected > 0 {
+        if entry.is_in_use() {
             return Err(Error::InUse);
         }
         self.take_off_list(index);
-        self.entries.remove(index);
+        self.entries.discard(index);
         Ok(())
     }
 
@@ -190,6 +197,7 @@ impl<S: Span> Interface<S> {
         }
     }
 
+    #[inline(always)]
     pub(crate) fn check_entry(&self, spec: &EntrySpec<S>) -> Result<()> {
         let known = if self.matching() {
             MeOptions::all()
@@ -203,19 +211,20 @@ impl<S: Span> Interface<S> {
         self.check_buffer(&spec.buffer)
     }
 
-    /// A list entry takes messages from everywhere (Portals 4.3, section `List entries and
-    /// lists`).
-    pub(crate) fn open_to_all(&self, spec: &mut EntrySpec<S>) {
-        if !self.matching() {
-            spec.source = match self.logical() {
-                true => ProcessId::from_rank(ProcessId::RANK_ANY),
-                false => ProcessId::new(ProcessId::NID_ANY, ProcessId::PID_ANY),
-            };
+    /// Where an entry takes messages from: a list entry from everywhere (Portals 4.3, section
+    /// `List entries and lists`).
+    #[inline(always)]
+    pub(crate) fn source_of(&self, spec: &EntrySpec<S>) -> ProcessId {
+        match (self.matching(), self.logical()) {
+            (true, _) => spec.source,
+            (false, true) => ProcessId::from_rank(ProcessId::RANK_ANY),
+            (false, false) => ProcessId::new(ProcessId::NID_ANY, ProcessId::PID_ANY),
         }
     }
 
     /// The counter, read only if an option asks for counts: programs leave the field
     /// unset otherwise.
+    #[inline(always)]
     pub(crate) fn entry_counter(&self, spec: &EntrySpec<S>) -> Result<Option<CounterIndex>> {
         let counts = MeOptions::EVENT_CT_COMM | MeOptions::EVENT_CT_OVERFLOW;
         if !spec.options.intersects(counts) {
@@ -235,6 +244,7 @@ impl<S: Span> Interface<S> {
     }
 
     /// A slot for an entry that isn't linked yet.
+    #[inline(always)]
     pub(crate) fn reserve_entry(&mut self, spec: &EntrySpec<S>, list: List) -> Result<Handle> {
         self.check_entry(spec)?;
         let counter = self.entry_counter(spec)?;
@@ -242,18 +252,15 @@ impl<S: Span> Interface<S> {
         if self.entries.len() >= limits.max_entries as usize {
             return Err(Error::NoSpace);
         }
-        let portal = self.portal(spec.portal)?;
-        let length = match list {
-            List::Priority => portal.priority.len(),
-            List::Overflow => portal.overflow.len(),
-        };
-        if length >= limits.max_list_size as usize {
+        if self.portal(spec.portal)?.list(list).len() >= limits.max_list_size as usize {
             return Err(Error::ListTooLong);
         }
-        let mut spec = spec.clone();
-        self.open_to_all(&mut spec);
         let entry = Entry {
-            spec,
+            spec: EntrySpec {
+                buffer: spec.buffer.clone(),
+                source: self.source_of(spec),
+                ..*spec
+            },
             counter,
             list,
             linked: false,
@@ -268,6 +275,7 @@ impl<S: Span> Interface<S> {
     /// Gives a reserved entry the messages that came before it, and links it unless they
     /// have used it up (Portals 4.3, section `Matching list entries and matching lists`,
     /// PtlMEAppend).
+    #[inline(always)]
     pub(crate) fn link_reserved<H: Host<S>>(
         &mut self,
         index: EntryIndex,
@@ -275,29 +283,31 @@ impl<S: Span> Interface<S> {
         list: List,
         host: &mut H,
     ) {
-        if list == List::Priority && self.take_unexpected(index, spec, host) {
-            self.post_entry_event(
-                index,
-                EventKind::AutoUnlink,
-                MeOptions::EVENT_UNLINK_DISABLE,
-                host,
-            );
-            self.entries.remove(index);
-            return;
-        }
         let (bits, ignore) = self.pattern(spec);
         let Ok(portal) = self.portal_mut(spec.portal) else {
-            self.entries.remove(index);
+            self.entries.discard(index);
             return;
         };
-        match list {
-            List::Priority => portal.priority.push(index.0, bits, ignore),
-            List::Overflow => portal.overflow.push(index.0, bits, ignore),
+        let is_wanted = list == List::Priority && !portal.unexpected.is_empty();
+        if is_wanted && self.take_unexpected(index, spec, host) {
+            let disabled_by = MeOptions::EVENT_UNLINK_DISABLE;
+            self.post_entry_event(index, EventKind::AutoUnlink, disabled_by, host);
+            self.entries.discard(index);
+            return;
         }
+        let Ok(portal) = self.portal_mut(spec.portal) else {
+            return;
+        };
+        portal.list_mut(list).push(index.0, bits, ignore);
+        let queue = portal.queue;
         if let Some(entry) = self.entries.at_mut(index) {
             entry.linked = true;
         }
-        self.post_entry_event(index, EventKind::Link, MeOptions::EVENT_LINK_DISABLE, host);
+        if let (Some(queue), false) = (queue, spec.options.contains(MeOptions::EVENT_LINK_DISABLE))
+        {
+            let event = entry_event(EventKind::Link, spec.user_ptr, spec.portal, list);
+            self.post(host, queue, &event);
+        }
     }
 
     /// Frees an entry that is off its list and that nothing points to any more; one of the
@@ -307,7 +317,7 @@ impl<S: Span> Interface<S> {
         let Some(entry) = self.entries.at(index) else {
             return;
         };
-        if entry.linked || entry.landing > 0 || entry.unexpected > 0 {
+        if entry.linked || entry.is_in_use() {
             return;
         }
         if entry.list == List::Overflow {
@@ -318,9 +328,10 @@ impl<S: Span> Interface<S> {
                 host,
             );
         }
-        self.entries.remove(index);
+        self.entries.discard(index);
     }
 
+    #[inline(always)]
     pub(crate) fn take_off_list(&mut self, index: EntryIndex) {
         let Some(entry) = self.entries.at_mut(index) else {
             return;
@@ -330,10 +341,7 @@ impl<S: Span> Interface<S> {
         }
         let (portal, list) = (entry.spec.portal, entry.list);
         if let Ok(portal) = self.portal_mut(portal) {
-            match list {
-                List::Priority => portal.priority.remove(index.0),
-                List::Overflow => portal.overflow.remove(index.0),
-            }
+            portal.list_mut(list).remove(index.0);
         }
     }
 
@@ -351,12 +359,50 @@ impl<S: Span> Interface<S> {
         if entry.spec.options.contains(disabled_by) {
             return;
         }
-        let mut event = Event::new(kind);
-        event.user_ptr = entry.spec.user_ptr;
-        event.pt_index = entry.spec.portal.into();
-        event.list = entry.list;
-        if let Some(queue) = self.queue_of(entry.spec.portal) {
+        let (portal, user_ptr) = (entry.spec.portal, entry.spec.user_ptr);
+        let event = entry_event(kind, user_ptr, portal, entry.list);
+        if let Some(queue) = self.queue_of(portal) {
             self.post(host, queue, &event);
         }
+    }
+
+    /// A message has used up an entry of the priority list, which leaves it: the entry reports
+    /// PTL_EVENT_AUTO_UNLINK, and is freed unless others still land in it. As
+    /// [`take_off_list`](Self::take_off_list) and [`free_if_spent`](Self::free_if_spent), for
+    /// who knows what the entry says.
+    #[inline(always)]
+    pub(crate) fn retire<H: Host<S>>(
+        &mut self,
+        index: EntryIndex,
+        (portal, user_ptr): (PortalIndex, u64),
+        reports: bool,
+        host: &mut H,
+    ) {
+        let mut queue = None;
+        if let Ok(portal) = self.portal_mut(portal) {
+            portal.priority.remove(index.0);
+            queue = portal.queue.filter(|_| reports);
+        }
+        if let Some(queue) = queue {
+            let event = entry_event(EventKind::AutoUnlink, user_ptr, portal, List::Priority);
+            self.post(host, queue, &event);
+        }
+        match self.entries.at_mut(index) {
+            Some(entry) if entry.is_in_use() => entry.linked = false,
+            _ => {
+                self.entries.discard(index);
+            }
+        }
+    }
+}
+
+/// An event about an entry itself.
+#[inline(always)]
+fn entry_event(kind: EventKind, user_ptr: u64, portal: PortalIndex, list: List) -> Event {
+    Event {
+        user_ptr,
+        pt_index: portal.into(),
+        list,
+        ..Event::new(kind)
     }
 }

@@ -7,7 +7,7 @@ use lintel_memory::{Buffer, Pieces, Span};
 use lintel_snapshot::OperationState;
 use lintel_types::{
     AckRequest, CounterIndex, Datatype, DescriptorIndex, Error, Event, EventKind, Handle, Kind,
-    Limits, MdOptions, NiFail, Operation, OperationIndex, PortalIndex, ProcessId, QueueIndex,
+    Limits, List, MdOptions, NiFail, Operation, OperationIndex, PortalIndex, ProcessId, QueueIndex,
     Result,
 };
 use lintel_wire::{OPERAND_BYTES, Request, Response, Verb};
@@ -127,6 +127,13 @@ pub(crate) struct InFlight {
 }
 
 impl InFlight {
+    /// Whether it is a put or an atomic whose bytes were copied, and that wants an
+    /// acknowledgement.
+    #[inline(always)]
+    pub(crate) fn is_copied_put(&self) -> bool {
+        self.sink.is_none() && !self.referenced && self.ack != AckRequest::None
+    }
+
     /// What tools see of it.
     pub(crate) fn state(&self) -> OperationState {
         OperationState {
@@ -192,6 +199,34 @@ struct Report {
     count: MdOptions,
 }
 
+/// What is reported of an operation that has ended.
+#[derive(Clone, Copy)]
+pub(crate) struct Ended {
+    pub(crate) ack: AckRequest,
+    pub(crate) user_ptr: u64,
+    pub(crate) rlength: u64,
+    pub(crate) mlength: u64,
+    pub(crate) offset: u64,
+    pub(crate) list: List,
+    pub(crate) fail: NiFail,
+}
+
+impl Ended {
+    #[inline(always)]
+    pub(crate) fn new(operation: &InFlight, response: &Response) -> Ended {
+        Ended {
+            ack: operation.ack,
+            user_ptr: operation.user_ptr,
+            rlength: operation.length,
+            // The target reports how many bytes it moved; never believe more than requested.
+            mlength: response.mlength.min(operation.length),
+            offset: response.offset,
+            list: response.list,
+            fail: response.fail,
+        }
+    }
+}
+
 /// A reply that has arrived and whose bytes are being moved.
 #[must_use = "a reply finishes through Interface::on_filled"]
 #[derive(Debug)]
@@ -201,7 +236,7 @@ pub struct PendingReply {
 
 impl<S> Descriptor<S> {
     #[inline(always)]
-    fn end(&self, index: DescriptorIndex) -> End {
+    pub(crate) fn end(&self, index: DescriptorIndex) -> End {
         let (options, queue, counter) = (self.options, self.queue, self.counter);
         End {
             index,
@@ -575,11 +610,18 @@ impl<S: Span> Interface<S> {
 
     #[inline]
     fn operation(&self, token: u32) -> Option<OperationIndex> {
+        self.under_way(token).map(|(index, _)| index)
+    }
+
+    /// The operation that a token names, and its place.
+    #[inline(always)]
+    pub(crate) fn under_way(&self, token: u32) -> Option<(OperationIndex, &InFlight)> {
         let (index, generation) = (
             OperationIndex(token as u16),
             (token >> 16).checked_sub(1)? as u16,
         );
-        self.operations.get(index, generation).map(|_| index)
+        let operation = self.operations.get(index, generation)?;
+        Some((index, operation))
     }
 
     /// A response has arrived. For a reply whose bytes still have to be moved, returns
@@ -591,8 +633,7 @@ impl<S: Span> Interface<S> {
         host: &mut H,
     ) -> Option<(Pieces<S>, PendingReply)> {
         self.work.responses += 1;
-        let index = self.operation(response.token)?;
-        let operation = self.operations.at(index)?;
+        let (index, operation) = self.under_way(response.token)?;
         if response.reply && response.fail == NiFail::Ok && !response.placed {
             let length = response.mlength.min(operation.length);
             let pieces = match operation.sink.and_then(|sink| self.descriptors.at(sink)) {
@@ -670,7 +711,7 @@ impl<S: Span> Interface<S> {
             token: 0,
             mlength: 0,
             offset: 0,
-            list: lintel_types::List::Priority,
+            list: List::Priority,
             fail: NiFail::Undeliverable,
         };
         self.end(index, &response, host);
@@ -699,7 +740,7 @@ impl<S: Span> Interface<S> {
         match (sink, source) {
             (Some(sink), _) => self.post_reply(sink, &operation, response, host),
             (None, Some(source)) if !response.silent => {
-                self.post_ack(source, &operation, response, host);
+                self.post_ack(source, Ended::new(&operation, response), host);
             }
             _ => {}
         }
@@ -780,68 +821,56 @@ impl<S: Span> Interface<S> {
             full: true,
             count: MdOptions::EVENT_CT_REPLY,
         };
-        self.post_end(report, operation, response, host);
+        self.post_end(report, Ended::new(operation, response), host);
     }
 
-    pub(crate) fn post_ack<H: Host<S>>(
-        &mut self,
-        source: End,
-        operation: &InFlight,
-        response: &Response,
-        host: &mut H,
-    ) {
-        if operation.ack == AckRequest::None {
+    #[inline(always)]
+    pub(crate) fn post_ack<H: Host<S>>(&mut self, source: End, mut ended: Ended, host: &mut H) {
+        if ended.ack == AckRequest::None {
             return;
         }
-        let mut response = *response;
-        let completed = operation.ack == AckRequest::OperationCompleted;
-        if completed && response.fail != NiFail::Undeliverable {
+        let completed = ended.ack == AckRequest::OperationCompleted;
+        if completed && ended.fail != NiFail::Undeliverable {
             // It reports that the operation has ended, not how (PTL_OC_ACK_REQ).
-            response.fail = NiFail::Ok;
+            ended.fail = NiFail::Ok;
         }
         let report = Report {
             end: source,
             kind: EventKind::Ack,
-            full: operation.ack == AckRequest::Full,
+            full: ended.ack == AckRequest::Full,
             count: MdOptions::EVENT_CT_ACK,
         };
-        self.post_end(report, operation, &response, host);
+        self.post_end(report, ended, host);
     }
 
     /// The event and the count at the end of an operation (Portals 4.3, section `Memory
     /// descriptors`, event and counting options).
-    #[inline]
-    fn post_end<H: Host<S>>(
-        &mut self,
-        report: Report,
-        operation: &InFlight,
-        response: &Response,
-        host: &mut H,
-    ) {
+    #[inline(always)]
+    fn post_end<H: Host<S>>(&mut self, report: Report, ended: Ended, host: &mut H) {
         let End {
             options,
             queue,
             counter,
             ..
         } = report.end;
-        let fail = response.fail;
-        // The target reports how many bytes it moved; never believe more than requested.
-        let mlength = response.mlength.min(operation.length);
+        let fail = ended.fail;
         let quiet = fail == NiFail::Ok && options.contains(MdOptions::EVENT_SUCCESS_DISABLE);
         if let (Some(queue), true, false) = (queue, report.full, quiet) {
-            let mut event = Event::new(report.kind);
-            event.user_ptr = operation.user_ptr;
-            event.rlength = operation.length;
-            event.mlength = mlength;
-            event.remote_offset = response.offset;
-            event.list = response.list;
-            event.ni_fail = fail;
+            let event = Event {
+                user_ptr: ended.user_ptr,
+                rlength: ended.rlength,
+                mlength: ended.mlength,
+                remote_offset: ended.offset,
+                list: ended.list,
+                ni_fail: fail,
+                ..Event::new(report.kind)
+            };
             self.post(host, queue, &event);
         }
         if let (Some(counter), true) = (counter, options.contains(report.count)) {
             let by_bytes = options.contains(MdOptions::EVENT_CT_BYTES)
-                && operation.ack != AckRequest::OperationCompleted;
-            self.count(counter, fail, by_bytes.then_some(mlength), host);
+                && ended.ack != AckRequest::OperationCompleted;
+            self.count(counter, fail, by_bytes.then_some(ended.mlength), host);
         }
     }
 }

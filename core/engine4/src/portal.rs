@@ -4,7 +4,7 @@ use crate::{Host, Interface};
 use lintel_memory::Span;
 use lintel_tables::{MatchList, Posted};
 use lintel_types::{
-    Error, Event, EventKind, Handle, HeaderIndex, PT_ANY, PortalIndex, PtOptions, QueueIndex,
+    Error, Event, EventKind, Handle, HeaderIndex, List, PT_ANY, PortalIndex, PtOptions, QueueIndex,
     Result,
 };
 
@@ -26,6 +26,22 @@ pub(crate) struct Portal {
 impl Portal {
     pub(crate) fn flow_controlled(&self) -> bool {
         self.options.contains(PtOptions::FLOWCTRL)
+    }
+
+    #[inline(always)]
+    pub(crate) fn list(&self, list: List) -> &MatchList {
+        match list {
+            List::Priority => &self.priority,
+            List::Overflow => &self.overflow,
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn list_mut(&mut self, list: List) -> &mut MatchList {
+        match list {
+            List::Priority => &mut self.priority,
+            List::Overflow => &mut self.overflow,
+        }
     }
 }
 

@@ -30,7 +30,7 @@ impl<S: Span> Interface<S> {
         host: &mut H,
     ) -> Result<()> {
         self.check_entry(&spec)?;
-        self.open_to_all(&mut spec);
+        spec.source = self.source_of(&spec);
         let receiver = OverflowReceiver {
             user_ptr: spec.user_ptr,
             options: spec.options,

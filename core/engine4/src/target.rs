@@ -320,14 +320,15 @@ impl<S: Span> Interface<S> {
         let portal = self.portals.get(request.portal.position())?.as_ref()?;
         let (found, walked) = self.find_in(portal, List::Priority, from, request);
         let (found, list, walked) = match found {
-            Some(index) => (Some(index), List::Priority, walked),
+            Some((index, _)) => (Some(index), List::Priority, walked),
             None => {
                 let (found, more) = self.find_in(portal, List::Overflow, from, request);
+                let found = found.map(|(index, _)| index);
                 (found, List::Overflow, walked + more)
             }
         };
         self.work.walked += u64::from(walked);
-        found.map(|index| (EntryIndex(index), list))
+        found.map(|index| (index, list))
     }
 
     /// The first entry of a list that takes the request, and how many were looked at.
@@ -338,7 +339,7 @@ impl<S: Span> Interface<S> {
         list: List,
         from: ProcessId,
         request: &Request,
-    ) -> (Option<u16>, u32) {
+    ) -> (Option<(EntryIndex, &Entry<S>)>, u32) {
         let logical = self.logical();
         let bits = if self.matching() {
             request.match_bits
@@ -346,14 +347,16 @@ impl<S: Span> Interface<S> {
             0
         };
         let arriving = Arriving::new(from, request);
+        // Of several that accept, the last one that was asked is the first of the list.
+        let mut taken = None;
         let accepts = |slot: u16| {
             let entry = self.entries.at(slot.into());
-            entry.is_some_and(|entry| entry.accepts(logical, arriving))
+            let accepted = entry.filter(|entry| entry.accepts(logical, arriving));
+            taken = accepted.or(taken);
+            accepted.is_some()
         };
-        match list {
-            List::Priority => portal.priority.find(bits, accepts),
-            List::Overflow => portal.overflow.find(bits, accepts),
-        }
+        let (found, walked) = portal.list(list).find(bits, accepts);
+        (found.map(EntryIndex).zip(taken), walked)
     }
 
     /// First the user, then the operation (Portals 4.3, section `Matching list entries and

@@ -155,7 +155,7 @@ impl<S: Span> Interface<S> {
         match self.wait_for(deferred, trigger, threshold, host) {
             Ok(()) => Ok(entry),
             Err(error) => {
-                self.entries.remove(EntryIndex(entry.index()));
+                self.entries.discard(EntryIndex(entry.index()));
                 Err(error)
             }
         }
@@ -176,7 +176,7 @@ impl<S: Span> Interface<S> {
             if let Deferred::Append(entry, ..) = operation {
                 // It may be unlinked already, and its slot be another entry's.
                 if let Ok(index) = self.entry(entry) {
-                    self.entries.remove(index);
+                    self.entries.discard(index);
                 }
             }
         }

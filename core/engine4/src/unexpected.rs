@@ -77,6 +77,7 @@ impl<S: Span> Interface<S> {
     /// Hands matching unexpected messages to a new entry; true once that has used it up. The
     /// headers advance a locally managed offset only with PTL_ME_LOCAL_INC_UH_RLENGTH
     /// (Portals 4.3, section `Matching list entries and matching lists`).
+    #[inline(never)]
     pub(crate) fn take_unexpected<H: Host<S>>(
         &mut self,
         index: EntryIndex,
@@ -233,7 +234,7 @@ impl<S: Span> Interface<S> {
         if let Some(entry) = self.entries.at_mut(header.entry) {
             entry.unexpected -= 1;
             if !entry.linked && entry.unexpected == 0 {
-                self.entries.remove(header.entry);
+                self.entries.discard(header.entry);
             }
         }
     }

@@ -50,16 +50,21 @@ pub enum NiFail {
 
 impl NiFail {
     /// The failure with this number, `Undeliverable` for a number that isn't one.
+    #[inline]
     pub const fn from_bits(bits: u8) -> Self {
-        match bits {
-            0 => Self::Ok,
-            2 => Self::Dropped,
-            3 => Self::PtDisabled,
-            4 => Self::PermViolation,
-            5 => Self::OpViolation,
-            6 => Self::NoMatch,
-            7 => Self::Segv,
-            _ => Self::Undeliverable,
+        const ALL: [NiFail; 8] = [
+            NiFail::Ok,
+            NiFail::Undeliverable,
+            NiFail::Dropped,
+            NiFail::PtDisabled,
+            NiFail::PermViolation,
+            NiFail::OpViolation,
+            NiFail::NoMatch,
+            NiFail::Segv,
+        ];
+        match bits < 8 {
+            true => ALL[bits as usize],
+            false => Self::Undeliverable,
         }
     }
 }

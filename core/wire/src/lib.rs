@@ -195,6 +195,14 @@ impl Response {
             0,
         ]
     }
+
+    /// The response to a put or an atomic in the words, if they are one.
+    #[inline(always)]
+    pub fn parse_acknowledgement(words: &Words) -> Option<Response> {
+        let is_acknowledgement = (words[0] >> 32) as u8 == ACK;
+        let flags = (words[0] >> 40) as u8;
+        is_acknowledgement.then(|| Response::parse(words, false, flags).ok())?
+    }
 }
 
 /// The operation and the datatype that word 2 of an atomic carries.
@@ -240,7 +248,7 @@ impl Message {
 }
 
 impl Response {
-    #[inline]
+    #[inline(always)]
     fn parse(words: &Words, reply: bool, flags: u8) -> Result<Response, Malformed> {
         let (fail, list) = ((words[2] >> 48) as u8, (words[2] >> 56) as u8);
         if fail > NiFail::Segv as u8 || list > 1 {
@@ -305,11 +313,12 @@ mod tests {
                 list: List::Overflow,
                 fail: NiFail::from_bits(bits),
             };
-            assert_eq!(
-                Message::parse(&response.to_words()),
-                Ok(Message::Response(response))
-            );
+            let words = response.to_words();
+            assert_eq!(Message::parse(&words), Ok(Message::Response(response)));
+            let acknowledgement = (!response.reply).then_some(response);
+            assert_eq!(Response::parse_acknowledgement(&words), acknowledgement);
         }
+        assert_eq!(Response::parse_acknowledgement(&request().to_words()), None);
     }
 
     #[test]

@@ -187,6 +187,7 @@ impl Shareable {
     }
 
     /// Whether memory of the program is converted.
+    #[inline(always)]
     pub fn converts(&self) -> bool {
         self.converts.load(Ordering::Relaxed)
     }

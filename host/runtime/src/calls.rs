@@ -360,7 +360,7 @@ impl<O: Owner> Library<O> {
             if !matches!(spec.counter, Handle::CT_NONE | Handle(0)) {
                 interface.counter_value(spec.counter)?;
             }
-            let entry = interface.append(spec, list, effects)?;
+            let entry = interface.append(&spec, list, effects)?;
             if shareable().is_used() {
                 effects.publish_entry(interface, entry);
             }

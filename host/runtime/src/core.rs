@@ -291,12 +291,16 @@ impl<O: Owner> Core<O> {
         }
     }
 
-    /// A message from elsewhere whose bytes came with it; most are puts that land in one step.
+    /// A message from elsewhere whose bytes came with it; most are puts that land in one step,
+    /// and acknowledgements that end them in one.
     #[inline(always)]
     fn on_inline<N: OfTransport>(&mut self, origin: Origin, words: &Words, body: Claim) {
         let is_done = match Request::parse_put(words) {
             Some(put) => self.deliver(origin, &put, body),
-            None => (self.protocol).deliver(&mut self.transports, origin, words, body),
+            None => {
+                self.deliver_acknowledgement(words)
+                    || (self.protocol).deliver(&mut self.transports, origin, words, body)
+            }
         };
         match N::of(&mut self.transports.nal) {
             Some(nal) if is_done => nal.done(origin),

@@ -13,7 +13,7 @@ use lintel_memory::{Pieces, length};
 use lintel_nal::{Origin, Outgoing, Payload, RemoteLoan};
 use lintel_presence::shareable;
 use lintel_types::{InterfaceNumber, NiFail, options::FEATURE_COHERENT_ATOMICS};
-use lintel_wire::{Request, Response, Verb};
+use lintel_wire::{Request, Response, Verb, Words};
 
 impl<O: Owner> Core<O> {
     pub(crate) fn on_request(&mut self, origin: Origin, request: &Request, payload: Payload) {
@@ -43,12 +43,9 @@ impl<O: Owner> Core<O> {
             return false;
         };
         let (owner, length) = (effects.owner, put.length);
-        let copy = |span, is_accessible| {
-            let extent = Extent {
-                length,
-                is_accessible,
-            };
-            O::Mover::deposit(owner, body, &Pieces::One(span), extent)
+        let copy = |span, is_accessible| match is_accessible {
+            true => deposit::<O>(owner, body, span, (length, true)),
+            false => deposit_unsure::<O>(owner, body, span, length),
         };
         let delivered = interface.deliver(origin.process, origin.uid, put, copy, &mut effects);
         match delivered {
@@ -63,6 +60,18 @@ impl<O: Owner> Core<O> {
             }
             None => false,
         }
+    }
+
+    /// Ends an operation that was acknowledged in one step; false if it takes more.
+    #[inline(never)]
+    pub(crate) fn deliver_acknowledgement(&mut self, words: &Words) -> bool {
+        let Some(response) = Response::parse_acknowledgement(words) else {
+            return false;
+        };
+        let opened = self.interface(response.interface);
+        opened.is_some_and(|(interface, mut effects)| {
+            interface.deliver_acknowledgement(&response, &mut effects)
+        })
     }
 
     #[inline(always)]
@@ -301,6 +310,28 @@ impl<O: Owner> Core<O> {
             interface.on_filled(pending, fail, &mut effects);
         }
     }
+}
+
+/// Moves a put's bytes to a span of an entry.
+#[inline(always)]
+fn deposit<O: Owner>(
+    owner: &O,
+    body: Claim,
+    span: O::Span,
+    (length, is_accessible): (u64, bool),
+) -> NiFail {
+    let extent = Extent {
+        length,
+        is_accessible,
+    };
+    O::Mover::deposit(owner, body, &Pieces::One(span), extent)
+}
+
+/// As [`deposit`], if the memory may not be there.
+#[cold]
+#[inline(never)]
+fn deposit_unsure<O: Owner>(owner: &O, body: Claim, span: O::Span, length: u64) -> NiFail {
+    deposit::<O>(owner, body, span, (length, false))
 }
 
 /// Streams: their bytes arrive after the header.

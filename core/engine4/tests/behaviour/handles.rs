@@ -92,9 +92,7 @@ fn a_counter_that_is_not_live_is_refused() {
             options,
             ..entry(portal)
         };
-        let refused = node
-            .interface
-            .append(spec.clone(), List::Priority, &mut node.host);
+        let refused = node.interface.append(&spec, List::Priority, &mut node.host);
         assert_eq!(refused, Err(BAD));
         assert_eq!(
             node.interface.search(spec, SearchOp::Only, &mut node.host),
@@ -183,9 +181,7 @@ fn unknown_options_are_refused() {
             options: (1 << bit).into(),
             ..entry(portal)
         };
-        let refused = node
-            .interface
-            .append(spec.clone(), List::Priority, &mut node.host);
+        let refused = node.interface.append(&spec, List::Priority, &mut node.host);
         assert_eq!(refused, Err(BAD));
         assert_eq!(
             node.interface.search(spec, SearchOp::Only, &mut node.host),
@@ -220,7 +216,7 @@ fn too_long_a_vector_is_refused() {
             buffer,
             ..entry(portal)
         };
-        let appended = node.interface.append(spec, List::Priority, &mut node.host);
+        let appended = node.interface.append(&spec, List::Priority, &mut node.host);
         assert_eq!(appended.map(drop), wanted);
     }
 }

@@ -137,7 +137,7 @@ fn match_entry_options_are_refused_for_list_entries() {
         options: MeOptions::MANAGE_LOCAL,
         ..entry(portal)
     };
-    let refused = node.interface.append(spec, List::Priority, &mut node.host);
+    let refused = node.interface.append(&spec, List::Priority, &mut node.host);
     assert_eq!(refused, Err(lintel_types::Error::ArgInvalid));
     assert_eq!(node.kinds(), []);
 }

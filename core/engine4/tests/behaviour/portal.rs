@@ -92,7 +92,7 @@ fn a_portal_that_is_not_allocated_can_be_neither_enabled_nor_disabled() {
         assert_eq!(node.interface.portal_free(portal), Err(Error::ArgInvalid));
         let refused = node
             .interface
-            .append(entry(portal), List::Priority, &mut node.host);
+            .append(&entry(portal), List::Priority, &mut node.host);
         assert_eq!(refused, Err(Error::ArgInvalid));
     }
 }
@@ -393,12 +393,12 @@ fn entries_beyond_the_limits_are_refused_and_change_nothing() {
     let second = node.append(entry(portal), List::Priority);
     let refused = node
         .interface
-        .append(entry(portal), List::Priority, &mut node.host);
+        .append(&entry(portal), List::Priority, &mut node.host);
     assert_eq!(refused, Err(Error::ListTooLong));
     node.append(entry(portal), List::Overflow);
     let refused = node
         .interface
-        .append(entry(portal), List::Overflow, &mut node.host);
+        .append(&entry(portal), List::Overflow, &mut node.host);
     assert_eq!(refused, Err(Error::NoSpace));
     assert_eq!(node.kinds(), [EventKind::Link; 3]);
     node.interface.unlink(second).unwrap();

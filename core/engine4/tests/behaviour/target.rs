@@ -453,7 +453,7 @@ fn a_counter_is_looked_at_only_where_an_option_asks_for_counts() {
         options,
         ..entry(portal)
     };
-    let refused = node.interface.append(spec, List::Priority, &mut node.host);
+    let refused = node.interface.append(&spec, List::Priority, &mut node.host);
     assert_eq!(refused, Err(lintel_types::Error::ArgInvalid));
 }
 

@@ -362,7 +362,7 @@ fn an_append_that_is_cancelled_gives_its_entry_back() {
         .unwrap();
     let refused = node
         .interface
-        .append(entry(portal), List::Priority, &mut node.host);
+        .append(&entry(portal), List::Priority, &mut node.host);
     assert_eq!(refused, Err(Error::NoSpace));
     node.interface.cancel_triggered(counter).unwrap();
     assert_eq!(node.interface.unlink(appended), Err(Error::ArgInvalid));

@@ -318,7 +318,13 @@ impl World {
             self.responses.remove(index)
         };
         response.placed = self.random.once_in(3);
+        let in_one_step = self.random.once_in(2);
         let both = &mut self.both[at];
+        let (interface, host) = (&mut both.node.interface, &mut both.node.host);
+        if in_one_step && interface.deliver_acknowledgement(&response, host) {
+            let replied = both.model.on_response(&response);
+            return self.same(replied, None, "an acknowledgement");
+        }
         let engine = both.node.on_response(&response);
         let model = both.model.on_response(&response);
         let pieces = engine
@@ -367,7 +373,7 @@ impl World {
                     .trigger_append(name(engine), spec, list, on, threshold),
             )
         } else {
-            let engine = interface.append(spec.clone(), list, host);
+            let engine = interface.append(&spec, list, host);
             (engine, both.model.append(name(engine), spec, list))
         };
         both.entries.extend(engine);

@@ -151,7 +151,7 @@ impl Node {
     }
 
     pub fn append(&mut self, spec: EntrySpec<Ghost>, list: List) -> Handle {
-        self.interface.append(spec, list, &mut self.host).unwrap()
+        self.interface.append(&spec, list, &mut self.host).unwrap()
     }
 
     pub fn counter(&mut self) -> Handle {
@@ -251,7 +251,12 @@ impl Node {
     }
 
     pub fn on_response(&mut self, response: &Response) -> Option<(Pieces<Ghost>, PendingReply)> {
-        self.interface.on_response(response, &mut self.host)
+        let (interface, host) = (&mut self.interface, &mut self.host);
+        // What can be done in one step is the same in more.
+        match interface.deliver_acknowledgement(response, host) {
+            true => None,
+            false => interface.on_response(response, host),
+        }
     }
 }
 
