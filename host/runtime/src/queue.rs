@@ -25,6 +25,8 @@ pub(crate) struct EventQueue<const WORDS: usize = { Event::WORDS }> {
 
 /// The slots of a queue.
 pub(crate) struct Chunks<const WORDS: usize> {
+    /// The first of them, which a queue that keeps running empty never leaves.
+    first: Chunk<WORDS>,
     near: OnceLock<Box<[Chunk<WORDS>]>>,
     far: OnceLock<Box<[Chunk<WORDS>]>>,
 }
@@ -34,6 +36,7 @@ impl<const WORDS: usize> Default for EventQueue<WORDS> {
         EventQueue {
             ends: QueueEnds::default(),
             chunks: Chunks {
+                first: OnceLock::new(),
                 near: OnceLock::new(),
                 far: OnceLock::new(),
             },
@@ -62,19 +65,21 @@ impl<const WORDS: usize> Slots for Chunks<WORDS> {
     #[inline(always)]
     fn slot(&self, position: u64) -> &[AtomicU64] {
         let index = (position % SLOTS) as usize;
-        let near = self.near.get_or_init(|| new_chunks(NEAR));
-        let chunk = match near.get(index / CHUNK) {
-            Some(chunk) => chunk,
-            None => self.far(index / CHUNK - NEAR),
+        let chunk = match index / CHUNK {
+            0 => &self.first,
+            further => self.further(further),
         };
         &chunk.get_or_init(new_chunk)[index % CHUNK]
     }
 }
 
 impl<const WORDS: usize> Chunks<WORDS> {
-    #[cold]
-    fn far(&self, index: usize) -> &Chunk<WORDS> {
-        &self.far.get_or_init(|| new_chunks(FAR))[index]
+    #[inline(never)]
+    fn further(&self, chunk: usize) -> &Chunk<WORDS> {
+        match chunk.checked_sub(NEAR) {
+            None => &self.near.get_or_init(|| new_chunks(NEAR))[chunk],
+            Some(chunk) => &self.far.get_or_init(|| new_chunks(FAR))[chunk],
+        }
     }
 }
 

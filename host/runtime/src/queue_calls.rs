@@ -62,18 +62,20 @@ impl Library<LocalProcess> {
         timeout: u32,
         take: impl Fn(Taken, usize) -> R,
     ) -> Result<R> {
-        if timeout == 0 && self.are_empty(handles)? {
-            if self.is_aborted() {
-                return Err(Error::Aborted);
-            }
-            if !self.poll() {
-                return Err(Error::EqEmpty);
-            }
+        if timeout != 0 {
+            return self.queue_poll_for(handles, timeout, take);
         }
-        self.queue_poll_for(handles, timeout, take)
+        let are_empty = self.are_empty(handles)?;
+        if self.is_aborted() {
+            return Err(Error::Aborted);
+        }
+        if are_empty && !self.poll() {
+            return Err(Error::EqEmpty);
+        }
+        self.first_event_of(handles, &take)?.ok_or(Error::EqEmpty)
     }
 
-    /// As [`queue_poll`](Self::queue_poll), after a look in vain.
+    /// As [`queue_poll`](Self::queue_poll), with a timeout.
     #[inline(never)]
     fn queue_poll_for<R>(
         &self,
@@ -82,16 +84,29 @@ impl Library<LocalProcess> {
         take: impl Fn(Taken, usize) -> R,
     ) -> Result<R> {
         self.check_alive()?;
-        let first = self.activity() as usize % handles.len().max(1);
-        let pop = |handle: Handle| Ok(self.tables_of(handle).queue(handle)?.pop());
-        let any = || first_event(handles, first, pop, &take);
-        if timeout == 0 {
-            let aborted = self.is_aborted().then_some(Error::Aborted);
-            return aborted.map_or_else(any, Err)?.ok_or(Error::EqEmpty);
-        }
+        let any = || self.first_event_of(handles, &take);
         let awaits = || events_in(handles);
         self.wait(deadline(timeout), awaits, any)?
             .ok_or(Error::EqEmpty)
+    }
+
+    /// Gives `take` the next event of any of the queues. What has happened so far says which
+    /// queue's turn it is.
+    ///
+    /// # Errors
+    /// `ArgInvalid` for a handle that isn't a live queue, `NoInit`.
+    #[inline(always)]
+    fn first_event_of<R>(
+        &self,
+        handles: &[Handle],
+        take: impl Fn(Taken, usize) -> R,
+    ) -> Result<Option<R>> {
+        let first = self.activity() as usize % handles.len().max(1);
+        let pop = |handle: Handle| match self.tables_of(handle).queue(handle) {
+            Ok(queue) => Ok(queue.pop()),
+            Err(_) => Err(self.why_not_live()),
+        };
+        first_event(handles, first, pop, take)
     }
 
     /// Whether none of the queues has an event.
@@ -174,11 +189,14 @@ pub(crate) fn first_event<R>(
     pop: impl Fn(Handle) -> Result<Option<Taken>>,
     take: impl Fn(Taken, usize) -> R,
 ) -> Result<Option<R>> {
-    let (before, after) = handles.split_at(first);
-    let numbered = (first..).zip(after).chain((0..).zip(before));
-    for (which, handle) in numbered {
-        if let Some(taken) = pop(*handle)? {
+    let mut which = first;
+    for _ in handles {
+        if let Some(taken) = pop(handles[which])? {
             return Ok(Some(take(taken, which)));
+        }
+        which += 1;
+        if which == handles.len() {
+            which = 0;
         }
     }
     Ok(None)

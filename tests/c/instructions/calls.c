@@ -201,6 +201,8 @@ static void count_looks(struct side *side, struct shared *shared)
     /* The event of an operation that has ended already: sending 8 bytes. */
     OK(PtlPut(side->reporting, 0, 8, PTL_NO_ACK_REQ, shared->peer, PT_COUNT, 7, 0, NULL, 0));
     COUNTED("event queue, one event", PTL_OK, PtlEQGet(side->md_eq, &event));
+    OK(PtlPut(side->reporting, 0, 8, PTL_NO_ACK_REQ, shared->peer, PT_COUNT, 7, 0, NULL, 0));
+    COUNTED("two event queues, one event", PTL_OK, PtlEQPoll(both, 2, 0, &event, &which));
 }
 
 static void count_arrivals(struct side *side, struct shared *shared)
