@@ -154,7 +154,7 @@ impl<S: Span> Interface<S> {
     }
 
     /// Whether triggered operations wait for a counter.
-    fn triggers(&self, counter: CounterIndex) -> bool {
+    pub(crate) fn triggers(&self, counter: CounterIndex) -> bool {
         let counter = self.counters.at(counter);
         counter.is_some_and(|counter| !counter.waiting.is_empty())
     }

@@ -133,6 +133,16 @@ pub(crate) fn is_silent(request: &Request, options: MeOptions) -> bool {
         || options.contains(MeOptions::ACK_DISABLE)
 }
 
+/// The options that an entry has if it takes such operations.
+#[inline(always)]
+fn needed_by(verb: Verb) -> MeOptions {
+    match verb {
+        Verb::Put | Verb::Atomic => MeOptions::OP_PUT,
+        Verb::Get => MeOptions::OP_GET,
+        Verb::FetchAtomic | Verb::Swap => MeOptions::OP_PUT | MeOptions::OP_GET,
+    }
+}
+
 /// Whether an entry with these options reports a message that ended like this by a full event
 /// (Portals 4.3, section `Events and event queues`).
 #[inline(always)]
@@ -238,6 +248,34 @@ impl<S: Span> Interface<S> {
             // A copy, so that the common path has none in memory.
             Err(fail) => Err(self.refuse(&{ *request }, fail)),
         }
+    }
+
+    /// As [`accept`](Self::accept), while `before` is still landing, the message that came before
+    /// this one. Returns nothing, and has done nothing, if what that one still causes may change
+    /// where this one lands, or if this one doesn't simply match an entry of the priority list.
+    pub fn accept_behind(
+        &mut self,
+        before: &Landed,
+        from: ProcessId,
+        uid: u32,
+        request: &Request,
+    ) -> Option<Accepted> {
+        let portal = self.portal(request.portal).ok()?;
+        // Landing messages reserve more slots of a queue than most of them use.
+        let is_plain = portal.enabled && !portal.announce && !portal.flow_controlled();
+        let counter = self.entries.at(before.entry)?.counter;
+        if !is_plain || counter.is_some_and(|counter| self.triggers(counter)) {
+            return None;
+        }
+        let (found, walked) = self.find_in(portal, List::Priority, from, request);
+        let index = EntryIndex(found?);
+        let entry = self.entries.at(index)?;
+        if !entry.allows_user(uid) || !entry.spec.options.contains(needed_by(request.verb)) {
+            return None;
+        }
+        self.work.requests += 1;
+        self.work.walked += u64::from(walked);
+        Some(Accepted(index))
     }
 
     /// A request's bytes have been moved, or couldn't be.
@@ -371,12 +409,7 @@ impl<S: Span> Interface<S> {
             self.registers.permission_violations += 1;
             return Err(NiFail::PermViolation);
         }
-        let needed = match request.verb {
-            Verb::Put | Verb::Atomic => MeOptions::OP_PUT,
-            Verb::Get => MeOptions::OP_GET,
-            Verb::FetchAtomic | Verb::Swap => MeOptions::OP_PUT | MeOptions::OP_GET,
-        };
-        if !entry.spec.options.contains(needed) {
+        if !entry.spec.options.contains(needed_by(request.verb)) {
             self.registers.operation_violations += 1;
             return Err(NiFail::OpViolation);
         }

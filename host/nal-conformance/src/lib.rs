@@ -40,9 +40,9 @@ pub use peers::{
 pub use promises::{
     a_message_stays_the_next_one_until_done, a_place_that_is_too_small_takes_the_beginning,
     an_operand_goes_first, copies_arrive_in_the_order_of_sending,
-    copies_of_every_size_arrive_whole, lent_bytes_arrive_where_they_are_wanted,
-    lent_places_are_filled, pieces_arrive_as_one, what_finds_no_room_waits_in_order,
-    what_was_lent_is_returned_once_it_has_arrived,
+    copies_of_every_size_arrive_whole, lent_bodies_behind_one_another_are_fetched_together,
+    lent_bytes_arrive_where_they_are_wanted, lent_places_are_filled, pieces_arrive_as_one,
+    what_finds_no_room_waits_in_order, what_was_lent_is_returned_once_it_has_arrived,
 };
 pub use recall::{
     a_recall_leaves_other_leases_alone, a_recalled_place_is_filled_no_more,
@@ -65,6 +65,7 @@ macro_rules! suite {
             a_message_stays_the_next_one_until_done
             lent_bytes_arrive_where_they_are_wanted
             a_place_that_is_too_small_takes_the_beginning
+            lent_bodies_behind_one_another_are_fetched_together
             lent_places_are_filled
             what_finds_no_room_waits_in_order
             an_absent_process_is_unreachable_and_nothing_is_sent

@@ -123,6 +123,57 @@ pub fn lent_bytes_arrive_where_they_are_wanted<N: Nal>(join: impl Fn(usize) -> V
     rig.assert_silence();
 }
 
+/// If a NAL shows lent bodies behind the next one, all of them can be fetched at once.
+pub fn lent_bodies_behind_one_another_are_fetched_together<N: Nal>(
+    join: impl Fn(usize) -> Vec<Member<N>>,
+) {
+    const SIZE: u64 = 9000;
+    const COUNT: u64 = 5;
+    let (mut rig, from, to) = Rig::pair(join);
+    let lent: Vec<Region> = (0..COUNT).map(|n| region_of(&pattern(n, SIZE))).collect();
+    let mut next = 0;
+    for (number, body) in (0..).zip(&lent) {
+        let piece = [body.claim()];
+        let body = Outgoing::LentToRead(lease().lend(&piece));
+        rig.send(from, to, number, body);
+    }
+    rig.send_copied(from, to, COUNT, b"last");
+    while next < COUNT {
+        let (origin, number, payload) = rig.message(to);
+        assert_eq!(number, next);
+        let Payload::Lent(mut loans) = payload else {
+            let place = Region::new(SIZE);
+            rig.move_into(to, origin, payload, &[place.claim()]);
+            next += 1;
+            continue;
+        };
+        let mut messages = 1;
+        let behind = |rig: &mut Rig<N>, places: u32| {
+            let bytes = u64::from(places) * SIZE;
+            rig.nal(to).lent_behind(origin, places, bytes)
+        };
+        while let Some((words, loan)) = behind(&mut rig, messages) {
+            assert_eq!(number_of(&words), next + u64::from(messages));
+            assert_eq!(loan.key, loans.key);
+            loans.spans.extend(loan.spans);
+            messages += 1;
+        }
+        assert!(next + u64::from(messages) <= COUNT, "the last isn't lent");
+        let place = Region::new(u64::from(messages) * SIZE);
+        let fetched = rig.nal(to).fetch(origin, &loans, &[place.claim()]);
+        assert_eq!(fetched, Ok(u64::from(messages) * SIZE));
+        rig.nal(to).done_lent(origin, messages);
+        for at in 0..u64::from(messages) {
+            let mut arrived = vec![0; SIZE as usize];
+            place.read(at * SIZE, &mut arrived);
+            assert!(arrived == pattern(next + at, SIZE), "body {}", next + at);
+        }
+        next += u64::from(messages);
+    }
+    assert_eq!(rig.receive(to, 4).number, COUNT);
+    rig.assert_silence();
+}
+
 /// What doesn't fit is dropped, and nothing else is.
 pub fn a_place_that_is_too_small_takes_the_beginning<N: Nal>(
     join: impl Fn(usize) -> Vec<Member<N>>,

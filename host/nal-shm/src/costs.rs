@@ -20,6 +20,14 @@ const TRIES: u32 = 8;
 /// What a lent body is taken to cost beside the system's copy until a receiver has timed one.
 const FIXED_NS: f32 = 450.0;
 
+/// Bytes that one call of the system moves are enough once the call itself takes so small a part
+/// of the time that the copy takes: further ones would only delay the first ones' events.
+const CALL_PART: f32 = 1.0 / 20.0;
+/// The bounds of that, and what holds where the system's copy wasn't measured.
+const LEAST_TOGETHER: u64 = 64 * 1024;
+const MOST_TOGETHER: u64 = 1024 * 1024;
+const UNKNOWN_TOGETHER: u64 = 256 * 1024;
+
 /// The threshold's least value, and what holds before anything is known, bytes.
 const LEAST: u64 = 2048;
 const UNKNOWN: u64 = 16 * 1024;
@@ -84,6 +92,17 @@ impl Costs {
             Costs::Set(_) => 0.0,
         };
         self.meeting(ring_kib_ns, call_ns)
+    }
+
+    /// Bytes of lent bodies from which on one call of the system moves no further body.
+    pub fn together(&self) -> u64 {
+        match self {
+            Costs::Set(_) => UNKNOWN_TOGETHER,
+            Costs::Measured(copy) => {
+                let bytes = copy.call_ns / CALL_PART / copy.kib_ns * 1024.0;
+                (bytes as u64).clamp(LEAST_TOGETHER, MOST_TOGETHER)
+            }
+        }
     }
 
     /// As [`threshold`](Self::threshold), if a lent body costs so much beside its length, ns.
@@ -169,7 +188,9 @@ pub(crate) struct Received {
 struct Timed {
     begun: Instant,
     is_lent: bool,
+    /// Bytes of all bodies that were moved together.
     length: u64,
+    bodies: u32,
 }
 
 impl Received {
@@ -204,15 +225,30 @@ impl Received {
             (was_lent, count) if was_lent == is_lent => (is_lent, count.wrapping_add(1)),
             _ => (is_lent, 0),
         };
-        // The last of a row that the sender explores by, and others now and then.
-        let is_rare = self.row.1 == IN_A_ROW - 2;
+        // The last of a row that the sender explores by, and others now and then. Lent bodies
+        // may have been moved together, so that none is just that one.
+        let is_rare = match is_lent {
+            true => (1..IN_A_ROW).contains(&self.row.1),
+            false => self.row.1 == IN_A_ROW - 2,
+        };
         let is_sampled = is_rare || self.row.1 >= IN_A_ROW && self.bodies % SAMPLED == 0;
         let is_timed = is_sampled && matches!(self.costs, Costs::Measured(_));
         self.timed = is_timed.then(|| Timed {
             begun: Instant::now(),
             is_lent,
             length,
+            bodies: 1,
         });
+    }
+
+    /// So many lent bodies were moved together.
+    pub(crate) fn note_together(&mut self, bodies: u32) {
+        let others = bodies - 1;
+        self.bodies = self.bodies.wrapping_add(others);
+        self.row.1 = self.row.1.wrapping_add(others);
+        if let Some(timed) = &mut self.timed {
+            timed.bodies = bodies;
+        }
     }
 
     /// So many bytes of a lent body were fetched.
@@ -240,11 +276,13 @@ impl Received {
     pub(crate) fn end(&mut self) -> Option<u64> {
         let timed = self.timed.take()?;
         let took = timed.begun.elapsed();
+        let length = timed.length / u64::from(timed.bodies);
         match (self.costs, timed.is_lent) {
             // Longer ones say little of what comes beside their length.
-            (Costs::Measured(copy), true) if (1..=crate::EAGER).contains(&timed.length) => {
+            (Costs::Measured(copy), true) if (1..=crate::EAGER).contains(&length) => {
                 let by_length = copy.kib_ns * timed.length as f32 / 1024.0;
-                self.lent.add(took.as_nanos() as f32 - by_length);
+                let beside = took.as_nanos() as f32 - by_length;
+                self.lent.add(beside / timed.bodies as f32);
             }
             (Costs::Measured(_), false) => {
                 self.copied.add(per_kib(took, timed.length));
@@ -475,6 +513,34 @@ mod tests {
         let (copied, lent) = known(received.end().expect("it was timed"));
         assert!(copied.is_none() && lent.is_some());
         assert!(received.end().is_none());
+    }
+
+    #[test]
+    fn bodies_are_moved_together_until_a_call_costs_little_beside_them() {
+        let (call, kib) = (440.0, 35.0);
+        let together = COSTS.together() as f32 / 1024.0;
+        assert!((together * kib * CALL_PART - call).abs() < call / 100.0);
+        for (call_ns, kib_ns) in [(1.0, 1000.0), (1e9, 0.0), (0.0, 0.0)] {
+            let costs = Costs::Measured(SystemCopy { call_ns, kib_ns });
+            assert!((LEAST_TOGETHER..=MOST_TOGETHER).contains(&costs.together()));
+        }
+    }
+
+    #[test]
+    fn a_lent_body_costs_its_part_of_what_was_moved_together() {
+        let begun = Instant::now() - Duration::from_micros(100);
+        let mut cost = [1, 4].map(|bodies| {
+            let mut received = Received::new(COSTS);
+            (0..2).for_each(|_| received.begin_fetch());
+            received.timed.as_mut().expect("it is timed").begun = begun;
+            received.note_fetched(u64::from(bodies) * 4096);
+            received.note_together(bodies);
+            known(received.end().expect("it was timed")).1
+        });
+        let [one, four] = cost
+            .each_mut()
+            .map(|cost| cost.take().expect("it is known"));
+        assert!((3.5..4.5).contains(&(one / four)), "{one} {four}");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::layout::{CLOSED, FREE, Lane, Lanes, OPEN, REACH_NO, REACH_YES, TAKEN}
 use crate::record::{FORM_MASK, Form, message, remote_loan};
 use crate::tally::Tally;
 use lintel_claim::{Claim, CrossMemoryError, Key, Lease, Loan, RemoteMemory};
-use lintel_nal::{Announced, Arrival, Origin, Overrun, Payload, Reassembly};
+use lintel_nal::{Announced, Arrival, Origin, Overrun, Payload, Reassembly, RemoteLoan};
 use lintel_presence::{Segment, Watch};
 use lintel_ring::{Corrupt, Receiver, Record};
 use lintel_snapshot::{Count, Path, Traffic};
@@ -14,6 +14,9 @@ use lintel_wire::Words;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 use std::time::Instant;
+
+/// Bodies that are moved by one call.
+const MOST_TOGETHER: u32 = 8;
 
 pub(crate) struct Inbound {
     segment: Arc<Segment>,
@@ -30,6 +33,8 @@ pub(crate) struct Inbound {
     announced: Option<Announced>,
     /// What long bodies cost here.
     received: Received,
+    /// Bytes of bodies that are moved by one call, before one more joins them.
+    together: u64,
     tally: Tally,
     /// Bytes of lent memory that this process has filled.
     filled: u64,
@@ -74,6 +79,7 @@ impl Inbound {
             stream: None,
             announced: None,
             received: Received::new(costs),
+            together: costs.together(),
             tally: Tally::default(),
             filled: 0,
         })
@@ -244,6 +250,21 @@ impl Inbound {
         Ok(message(self.origin, record.words, payload))
     }
 
+    /// The message so many places behind the one that `next` gave, if its body is lent and better
+    /// moved along with those before it, which have so many bytes.
+    pub(crate) fn lent_behind(&self, places: u32, bytes: u64) -> Option<(Words, RemoteLoan)> {
+        if places >= MOST_TOGETHER || bytes >= self.together {
+            return None;
+        }
+        let record = self.receiver.peek_behind(places)?;
+        if Form::of(&record.words)? != Form::Lent {
+            return None;
+        }
+        let mut words = record.words;
+        words[0] &= !FORM_MASK;
+        Some((words, remote_loan(record.payload)?))
+    }
+
     /// Puts a part of a stream in place; true once the stream is whole.
     fn fill(&mut self, record: &Record) -> Result<bool, Corrupt> {
         let stream = self.stream.as_mut().ok_or(Corrupt)?;
@@ -272,6 +293,16 @@ impl Inbound {
             self.begin_stream();
         }
         self.receiver.advance();
+        if self.received.is_timed() {
+            self.publish_received();
+        }
+    }
+
+    /// The record that `next` gave and those that `lent_behind` did, so many in all, have been
+    /// dealt with.
+    pub(crate) fn done_lent(&mut self, messages: u32) {
+        self.receiver.advance_by(messages);
+        self.received.note_together(messages);
         if self.received.is_timed() {
             self.publish_received();
         }

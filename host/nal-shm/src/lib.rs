@@ -414,6 +414,23 @@ impl Nal for ShmNal {
         }
     }
 
+    fn lent_behind(
+        &mut self,
+        origin: Origin,
+        places: u32,
+        bytes: u64,
+    ) -> Option<(Words, RemoteLoan)> {
+        self.lane(origin)?.lent_behind(places, bytes)
+    }
+
+    fn done_lent(&mut self, origin: Origin, messages: u32) {
+        self.served += messages;
+        self.arrivals = self.arrivals.wrapping_add(messages);
+        if let Some(inbound) = self.lane(origin) {
+            inbound.done_lent(messages);
+        }
+    }
+
     fn receive_into(&mut self, origin: Origin, place: Loan) {
         if let Some(inbound) = self.lane(origin) {
             inbound.receive_into(place);

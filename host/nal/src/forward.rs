@@ -29,7 +29,7 @@
 macro_rules! forward {
     ($self:ident $arms:tt: ..Nal) => {
         $crate::forward!($self $arms: capabilities, send, send_lent, next, next_inline, done,
-            receive_into, fetch, fill, recall, backlog, lends, resources, traffic, arrivals);
+            lent_behind, done_lent, receive_into, fetch, fill, recall, backlog, lends, resources, traffic, arrivals);
     };
     ($self:ident $arms:tt: ..Wake) => {
         $crate::forward!($self $arms: flush, has_queued, check_peers, wake_peers, hold_rings,
@@ -70,6 +70,16 @@ macro_rules! forward {
     };
     (@done $s:ident $a:tt) => {
         $crate::forward!(@call $s $a [#[inline(always)]] [&mut] done(origin: $crate::Origin));
+    };
+    (@lent_behind $s:ident $a:tt) => {
+        $crate::forward!(@call $s $a [] [&mut] lent_behind(
+            origin: $crate::Origin,
+            places: u32,
+            bytes: u64
+        ) -> Option<($crate::names::Words, $crate::RemoteLoan)>);
+    };
+    (@done_lent $s:ident $a:tt) => {
+        $crate::forward!(@call $s $a [] [&mut] done_lent(origin: $crate::Origin, messages: u32));
     };
     (@receive_into $s:ident $a:tt) => {
         $crate::forward!(@call $s $a [] [&mut] receive_into(

@@ -222,6 +222,25 @@ pub trait Nal: Wake {
     /// The message that `next` returned has been processed.
     fn done(&mut self, origin: Origin);
 
+    /// A message that hasn't been reported yet: the one so many places behind the one that
+    /// `next` has returned, if it comes from the same sender, and if the bodies of all of them
+    /// are lent and better moved by one call: of a further one beside so many `bytes`. A NAL
+    /// that has to see whole arrivals, or whose moves cost no call, returns nothing.
+    fn lent_behind(
+        &mut self,
+        _origin: Origin,
+        _places: u32,
+        _bytes: u64,
+    ) -> Option<(Words, RemoteLoan)> {
+        None
+    }
+
+    /// As [`done`](Self::done), for that many messages: the one that `next` has returned, and
+    /// those that [`lent_behind`](Self::lent_behind) has.
+    fn done_lent(&mut self, origin: Origin, messages: u32) {
+        (0..messages).for_each(|_| self.done(origin));
+    }
+
     /// Names the place for the bytes of the announced stream; what doesn't fit is dropped.
     /// Held until the stream is [whole](Arrival::Streamed) or [broken](Arrival::Broken), or
     /// its lease is [recalled](Self::recall).

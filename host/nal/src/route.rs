@@ -228,6 +228,29 @@ impl<Near: Nal, Far: Nal> Nal for Route<Near, Far> {
         }
     }
 
+    fn lent_behind(
+        &mut self,
+        origin: Origin,
+        places: u32,
+        bytes: u64,
+    ) -> Option<(Words, RemoteLoan)> {
+        match side_of(origin) {
+            (Side::Near, origin) => self.near.lent_behind(origin, places, bytes),
+            (Side::Far, origin) => self.far.lent_behind(origin, places, bytes),
+        }
+    }
+
+    fn done_lent(&mut self, origin: Origin, messages: u32) {
+        self.current = None;
+        match side_of(origin) {
+            (Side::Near, origin) => {
+                self.run += messages;
+                self.near.done_lent(origin, messages);
+            }
+            (Side::Far, origin) => self.far.done_lent(origin, messages),
+        }
+    }
+
     fn receive_into(&mut self, origin: Origin, place: Loan) {
         match side_of(origin) {
             (Side::Near, origin) => self.near.receive_into(origin, place),

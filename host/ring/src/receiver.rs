@@ -98,8 +98,13 @@ impl Receiver {
     /// The commit word of the slot where the next record comes.
     #[inline(always)]
     fn commit_word(&self) -> u64 {
+        self.commit_word_at(&self.position)
+    }
+
+    #[inline(always)]
+    fn commit_word_at(&self, position: &Position) -> u64 {
         // SAFETY: the ring is mapped (Receiver::new), and a position's slot lies inside.
-        let slot = unsafe { slot_at(self.ring, self.position.slot) };
+        let slot = unsafe { slot_at(self.ring, position.slot) };
         // Pairs with the Release store in `Sender::commit` ("ring commit").
         // SAFETY: a slot begins with its commit word.
         unsafe { word(slot) }.load(Ordering::Acquire)
@@ -118,23 +123,48 @@ impl Receiver {
         if self.in_a_row > STREAM {
             self.fetch_slot_ahead();
         }
+        self.open = data_lines(bytes);
+        Some(self.record_at(&self.position, commit, bytes))
+    }
+
+    /// The record at that position, with a payload of so many bytes.
+    #[inline(always)]
+    fn record_at(&self, position: &Position, commit: u64, bytes: usize) -> Record {
         // SAFETY: as in commit_word.
-        let slot = unsafe { slot_at(self.ring, self.position.slot) };
+        let slot = unsafe { slot_at(self.ring, position.slot) };
         // SAFETY: five times: the words lie in the slot.
         let load = |index: usize| unsafe { word(slot.add(index * 8)) }.load(Ordering::Relaxed);
         let words = [commit, load(1), load(2), load(3), load(4), load(5)];
-        self.open = data_lines(bytes);
         let payload = if bytes <= INLINE {
             // SAFETY: the slot's last bytes.
             unsafe { Claim::new(slot.add(WORDS * 8), bytes as u64) }
         } else {
-            let (line, _) = self.position.payload(self.open);
+            let (line, _) = position.payload(data_lines(bytes));
             // SAFETY: a payload of at most MAX_PAYLOAD bytes ends at DATA_LINES or before.
             let start = unsafe { data_at(self.ring, line) };
             // SAFETY: as above.
             unsafe { Claim::new(start, bytes as u64) }
         };
-        Some(Record { words, payload })
+        Record { words, payload }
+    }
+
+    /// The record so many places behind the one that `peek` has shown, if it and those between
+    /// have arrived; nothing if the sender has written nonsense. Its payload stays valid until
+    /// [`advance_by`](Self::advance_by).
+    pub fn peek_behind(&self, places: u32) -> Option<Record> {
+        let (mut position, mut lines) = (self.position, self.open);
+        let mut found = None;
+        for _ in 0..places {
+            position.advance(lines);
+            let commit = self.commit_word_at(&position);
+            let bytes = (commit >> 16) as u16 as usize;
+            if commit as u16 != position.lap || bytes > MAX_PAYLOAD {
+                return None;
+            }
+            lines = data_lines(bytes);
+            found = Some((commit, bytes));
+        }
+        found.map(|(commit, bytes)| self.record_at(&position, commit, bytes))
     }
 
     /// Fetches the payload of the record that `peek` has shown, while the caller looks at the
@@ -171,6 +201,18 @@ impl Receiver {
         }
         if is_due {
             self.publish_head();
+        }
+    }
+
+    /// Done with that many records: the one that `peek` has shown, and those that
+    /// [`peek_behind`](Self::peek_behind) has.
+    pub fn advance_by(&mut self, records: u32) {
+        for record in 0..records {
+            // A sender that has changed one since is found out by the next `peek`.
+            if record > 0 && self.peek_plain().is_none() {
+                return;
+            }
+            self.advance();
         }
     }
 

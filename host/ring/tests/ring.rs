@@ -218,6 +218,47 @@ fn two_threads_exchange_a_million_records() {
 }
 
 #[test]
+fn records_behind_the_next_one_are_seen_before_it_is_done_with() {
+    let (rig, mut sender, mut receiver) = Rig::new();
+    let length = |round: u64| (round as usize * 37) % 200;
+    let mut next = 0;
+    while next < 3 * SLOTS as u64 {
+        for round in next..next + 5 {
+            let payload = rig.payload(length(round), round);
+            let pushed = sender.push(&words(round), &[payload]);
+            pushed.expect("the receiver keeps up");
+        }
+        assert!(receiver.peek().unwrap().is_some());
+        for places in 1..5 {
+            let (round, seen) = (next + u64::from(places), receiver.peek_behind(places));
+            let seen = seen.expect("it has arrived");
+            assert_eq!(seen.words[1..], words(round)[1..], "round {round}");
+            let expected = rig.payload(length(round), round);
+            assert_eq!(bytes(seen.payload), bytes(expected), "round {round}");
+        }
+        assert!(receiver.peek_behind(5).is_none());
+        receiver.advance_by(4);
+        let last = receiver.peek().unwrap().expect("one is left");
+        assert_eq!(last.words[1], next + 4);
+        receiver.advance();
+        receiver.publish_head();
+        next += 5;
+    }
+    assert!(sender.is_drained());
+}
+
+#[test]
+fn nonsense_behind_the_next_record_is_no_record() {
+    let (rig, mut sender, mut receiver) = Rig::new();
+    sender.push(&words(1), &[]).expect("there is room");
+    rig.memory.write(64, &(0xffff_u64 << 16 | 1).to_ne_bytes());
+    assert!(receiver.peek().unwrap().is_some());
+    assert!(receiver.peek_behind(1).is_none());
+    receiver.advance_by(2);
+    assert_eq!(receiver.peek().map(|_| ()), Err(Corrupt));
+}
+
+#[test]
 fn nonsense_in_the_ring_is_noticed_and_stays_noticed() {
     for garbage in [1u64 << 40 | 2, u64::MAX, 0xffff << 16 | 1, 7] {
         let (rig, _sender, mut receiver) = Rig::new();

@@ -3,6 +3,7 @@
 
 use crate::effects::Effects;
 use crate::exchange::ExchangeBuffers;
+use crate::lent_landings::LentLandings;
 use crate::lent_replies::LentReplies;
 use crate::log::{Level, log};
 use crate::observed::Observed;
@@ -36,6 +37,8 @@ pub(crate) struct Core<O: Owner> {
     pub(crate) transports: Transports,
     /// Buffers that stand for the owner's memory.
     pub(crate) staged: StagedSends<O::Span>,
+    /// Where messages land whose bodies are lent.
+    pub(crate) lent: LentLandings<O::Span>,
     /// Streams that are arriving, with their senders.
     pub(crate) streams: Vec<(Origin, Stream<O::Span>)>,
     /// Gets whose replies are read in place.
@@ -96,6 +99,7 @@ impl<O: Owner> Core<O> {
             protocol: O::Protocol::new(&owner),
             owner,
             staged: StagedSends::default(),
+            lent: LentLandings::default(),
             streams: Vec::new(),
             lent_replies: LentReplies::default(),
             exchange: ExchangeBuffers::new(),
@@ -312,7 +316,10 @@ impl<O: Owner> Core<O> {
     #[inline(never)]
     fn on_message(&mut self, origin: Origin, words: &Words, payload: Payload) {
         match Message::parse(words) {
-            Ok(Message::Request(request)) => self.on_request(origin, &request, payload),
+            Ok(Message::Request(request)) => {
+                let landed = self.on_request(origin, &request, payload);
+                return self.transports.done_lent(origin, landed);
+            }
             Ok(Message::Response(response)) => self.on_response(origin, &response, payload),
             Err(malformed) => {
                 let (protocol, transports) = (&mut self.protocol, &mut self.transports);

@@ -3,22 +3,30 @@
 
 use crate::core::Core;
 use crate::exchange::{Exchange, SHORT_EXCHANGE};
+use crate::landing_lent::moves_lent;
 use crate::mover::{Extent, MoveParts, Mover, Source};
 use crate::owner::Owner;
 use crate::protocol::Protocol;
 use crate::streams::{Place, Stream, StreamTarget};
 use lintel_claim::{Claim, Region};
 use lintel_engine4::{Landed, PendingReply};
-use lintel_memory::{Pieces, length};
-use lintel_nal::{Origin, Outgoing, Payload, RemoteLoan};
+use lintel_memory::Pieces;
+use lintel_nal::{Origin, Outgoing, Payload};
 use lintel_presence::shareable;
 use lintel_types::{InterfaceNumber, NiFail, options::FEATURE_COHERENT_ATOMICS};
 use lintel_wire::{Request, Response, Verb, Words};
 
 impl<O: Owner> Core<O> {
-    pub(crate) fn on_request(&mut self, origin: Origin, request: &Request, payload: Payload) {
+    /// Returns how many messages it has dealt with: further ones may land with this one.
+    pub(crate) fn on_request(
+        &mut self,
+        origin: Origin,
+        request: &Request,
+        payload: Payload,
+    ) -> u32 {
         let Some((interface, mut effects)) = self.interface(request.interface) else {
-            return self.refuse(origin, request);
+            self.refuse(origin, request);
+            return 1;
         };
         let is_long = !matches!(payload, Payload::Inline(_));
         if effects.transports.holds_answers || is_long && effects.transports.is_offer_due() {
@@ -29,11 +37,17 @@ impl<O: Owner> Core<O> {
             Ok(accepted) => {
                 let (pieces, landed) =
                     interface.begin_landing(accepted, origin.process, origin.uid, request);
-                self.land(origin, pieces, landed, payload);
+                match payload {
+                    Payload::Lent(loan) if moves_lent(&landed) => {
+                        return self.land_lent(origin, pieces, landed, loan);
+                    }
+                    payload => self.land(origin, pieces, landed, payload),
+                }
             }
             Err(Some(response)) => self.transports.respond(origin.process, &response),
             Err(None) => {}
         }
+        1
     }
 
     /// Lands a put whose bytes came with it in one step; false if it takes more.
@@ -81,10 +95,11 @@ impl<O: Owner> Core<O> {
                 Payload::Inline(claim) => {
                     O::Mover::deposit(&self.owner, claim, &pieces, (&landed).into())
                 }
-                Payload::Lent(loan) => self.fetch(origin, &loan, pieces.as_slice()),
+                // No byte of it lands.
+                Payload::Lent(_) => NiFail::Ok,
                 Payload::Streamed(_) => return self.land_stream(origin, pieces, landed),
             },
-            Verb::Get => return self.answer_get(origin, &pieces, landed, payload),
+            Verb::Get => return self.answer_get(origin, &pieces, landed),
             Verb::Atomic | Verb::FetchAtomic | Verb::Swap => {
                 return self.land_atomic(origin, &pieces, landed, payload);
             }
@@ -93,7 +108,7 @@ impl<O: Owner> Core<O> {
     }
 
     #[inline(always)]
-    fn finish_landing(&mut self, origin: Origin, landed: Landed, fail: NiFail) {
+    pub(crate) fn finish_landing(&mut self, origin: Origin, landed: Landed, fail: NiFail) {
         if let Some(response) = landed.response(fail) {
             self.transports.respond(origin.process, &response);
         }
@@ -101,13 +116,13 @@ impl<O: Owner> Core<O> {
     }
 
     #[inline(always)]
-    fn post_landed(&mut self, landed: Landed, fail: NiFail) {
+    pub(crate) fn post_landed(&mut self, landed: Landed, fail: NiFail) {
         if let Some((interface, mut effects)) = self.interface(landed.request().interface) {
             interface.on_landed(landed, fail, &mut effects);
         }
     }
 
-    fn move_parts(&mut self) -> MoveParts<'_, O> {
+    pub(crate) fn move_parts(&mut self) -> MoveParts<'_, O> {
         MoveParts {
             memory: &self.owner,
             transports: &mut self.transports,
@@ -115,34 +130,11 @@ impl<O: Owner> Core<O> {
         }
     }
 
-    fn fetch(&mut self, origin: Origin, loan: &RemoteLoan, to: &[O::Span]) -> NiFail {
-        if length(to) == 0 {
-            return NiFail::Ok;
-        }
-        O::Mover::fetch(self.move_parts(), origin, loan, to)
-    }
-
-    /// Answers a get: into the initiator's memory if that was lent, else with the bytes in
-    /// the reply.
-    fn answer_get(
-        &mut self,
-        origin: Origin,
-        pieces: &Pieces<O::Span>,
-        landed: Landed,
-        payload: Payload,
-    ) {
-        let Some(mut response) = landed.response(NiFail::Ok) else {
-            return self.post_landed(landed, NiFail::Ok);
-        };
-        match payload {
-            Payload::Lent(loan) if landed.mlength() > 0 => {
-                let from = pieces.as_slice();
-                response.placed = true;
-                response.fail = O::Mover::fill(self.move_parts(), origin, from, &loan);
-                self.transports.respond(origin.process, &response);
-                self.post_landed(landed, response.fail);
-            }
-            _ => self.reply_from(origin, pieces, landed, &response),
+    /// Answers a get with the bytes in the reply.
+    fn answer_get(&mut self, origin: Origin, pieces: &Pieces<O::Span>, landed: Landed) {
+        match landed.response(NiFail::Ok) {
+            Some(response) => self.reply_from(origin, pieces, landed, &response),
+            None => self.post_landed(landed, NiFail::Ok),
         }
     }
 

@@ -46,6 +46,8 @@ mod exchange;
 mod helper;
 mod key;
 mod landing;
+mod landing_lent;
+mod lent_landings;
 mod lent_replies;
 mod library;
 mod lifecycle;

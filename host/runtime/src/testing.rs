@@ -23,7 +23,7 @@ use std::any::Any;
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Within which something that a test waits for has happened.
@@ -67,6 +67,12 @@ pub(crate) struct Network {
     pub(crate) is_far: Arc<AtomicBool>,
     /// Returns of what was lent aren't reported meanwhile.
     pub(crate) holds_returns: Arc<AtomicBool>,
+    /// Nothing arrives meanwhile.
+    pub(crate) holds_arrivals: Arc<AtomicBool>,
+    /// Calls that have moved lent memory, or tried to.
+    pub(crate) moves: Arc<AtomicU32>,
+    /// Lent memory at that address can't be touched.
+    pub(crate) bad_address: Arc<AtomicU64>,
     /// How often a process has checked whether its peers live.
     pub(crate) checks: Arc<AtomicU32>,
 }
@@ -139,6 +145,11 @@ impl Network {
         Transport::Boxed(Box::new(port))
     }
 
+    /// Messages that wait at a process.
+    pub(crate) fn waiting(&self, at: ProcessId) -> usize {
+        self.inboxes.lock()[&at].messages.len()
+    }
+
     fn deliver(&self, to: ProcessId, message: Message) {
         if let Some(inbox) = self.inboxes.lock().get_mut(&to) {
             inbox.messages.push_back(message);
@@ -203,6 +214,9 @@ impl Nal for Port {
                 return Some(Arrival::Returned(number));
             }
         }
+        if self.network.holds_arrivals.load(Ordering::SeqCst) {
+            return None;
+        }
         let inboxes = self.network.inboxes.lock();
         let message = inboxes.get(&self.me)?.messages.front()?;
         let payload = match &message.body {
@@ -215,6 +229,15 @@ impl Nal for Port {
     fn done(&mut self, _: Origin) {
         if let Some(inbox) = self.network.inboxes.lock().get_mut(&self.me) {
             inbox.messages.pop_front();
+        }
+    }
+
+    fn lent_behind(&mut self, _: Origin, places: u32, _: u64) -> Option<(Words, RemoteLoan)> {
+        let inboxes = self.network.inboxes.lock();
+        let message = inboxes.get(&self.me)?.messages.get(places as usize)?;
+        match &message.body {
+            Body::Lent(loan) => Some((message.words, remote_loan(loan))),
+            Body::Copied(..) => None,
         }
     }
 
@@ -266,26 +289,35 @@ impl Port {
         self.network.is_far.load(Ordering::SeqCst)
     }
 
-    /// Does something with the part of one lent piece that the caller names.
+    /// Does something with the parts of lent memory that the caller names.
     fn on_lent(
         &self,
         remote: &RemoteLoan,
         moves: impl FnOnce(&[Claim]) -> u64,
     ) -> Result<u64, MoveError> {
-        let inboxes = self.network.inboxes.lock();
-        let message = inboxes
-            .get(&self.me)
-            .and_then(|inbox| inbox.messages.front());
-        match message.map(|message| &message.body) {
-            Some(Body::Lent(loan)) => {
-                let (whole, part) = (remote_loan(loan), remote);
-                let offset = part.spans[0].address - whole.spans[0].address;
-                Ok(moves(
-                    &loan.part(offset, lintel_memory::length(&part.spans)),
-                ))
-            }
-            _ => Err(MoveError::Unavailable),
+        self.network.moves.fetch_add(1, Ordering::SeqCst);
+        let bad = self.network.bad_address.load(Ordering::SeqCst);
+        if remote.spans.iter().any(|span| span.address == bad) {
+            return Err(MoveError::Fault);
         }
+        let inboxes = self.network.inboxes.lock();
+        let messages = &inboxes[&self.me].messages;
+        let lent = |span: &RemoteSpan| messages.iter().find_map(|message| message.lent(span));
+        let lent: Option<Vec<Claim>> = remote.spans.iter().map(lent).collect();
+        lent.map(|lent| moves(&lent)).ok_or(MoveError::Unavailable)
+    }
+}
+
+impl Message {
+    /// The bytes that a span names, if this message lends them.
+    fn lent(&self, span: &RemoteSpan) -> Option<Claim> {
+        let Body::Lent(loan) = &self.body else {
+            return None;
+        };
+        loan.pieces().iter().find_map(|piece| {
+            let offset = span.address.checked_sub(piece.address())?;
+            (offset + span.length <= piece.len()).then(|| piece.slice(offset, span.length))
+        })
     }
 }
 
@@ -370,7 +402,10 @@ impl Peer {
 
     /// Puts the first bytes of this peer's memory to the other's.
     pub(crate) fn put(&self, to: &Peer, length: u64) {
-        let transfer = put_of(self.descriptor, to.me, length);
+        self.start(put_of(self.descriptor, to.me, length));
+    }
+
+    pub(crate) fn start(&self, transfer: Transfer) {
         let started = self.library.start_by(|| transfer.clone());
         started.expect("the arguments are valid");
     }
@@ -384,8 +419,7 @@ impl Peer {
             ack: AckRequest::None,
             ..put_of(self.descriptor, from.me, length)
         };
-        let started = self.library.start_by(|| transfer.clone());
-        started.expect("the arguments are valid");
+        self.start(transfer);
     }
 
     /// The next event, within [`PATIENCE`].

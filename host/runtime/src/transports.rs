@@ -209,6 +209,19 @@ impl Transports {
         Some(number)
     }
 
+    /// As [`Nal::lent_behind`].
+    pub(crate) fn lent_behind(
+        &mut self,
+        origin: Origin,
+        places: u32,
+        bytes: u64,
+    ) -> Option<(Words, RemoteLoan)> {
+        match origin.process == self.me {
+            true => None,
+            false => self.nal.lent_behind(origin, places, bytes),
+        }
+    }
+
     /// Fetches what the sender of a message has lent to be read.
     pub(crate) fn fetch(
         &mut self,
@@ -234,6 +247,15 @@ impl Transports {
             self.loopback.fill(origin, from, loan)
         } else {
             self.nal.fill(origin, from, loan)
+        }
+    }
+
+    /// As [`done`](Self::done), for the message that arrived and those that were moved with it.
+    pub(crate) fn done_lent(&mut self, origin: Origin, messages: u32) {
+        match messages {
+            1 => self.done(origin),
+            // Never of the loopback.
+            _ => self.nal.done_lent(origin, messages),
         }
     }
 

@@ -1,10 +1,10 @@
 //! Where a message lands, and which events it posts at the target.
 
 use crate::rig::*;
-use lintel_engine4::EntrySpec;
+use lintel_engine4::{Deferred, EntrySpec};
 use lintel_memory::{Buffer, Ghost};
 use lintel_types::{
-    Datatype, EventKind, List, MeOptions, NiFail, Operation, PortalIndex, PtOptions,
+    CountingEvent, Datatype, EventKind, List, MeOptions, NiFail, Operation, PortalIndex, PtOptions,
 };
 use lintel_wire::{Request, Verb};
 
@@ -588,4 +588,88 @@ fn an_entry_that_is_landed_in_cannot_be_unlinked() {
         [EventKind::Link, EventKind::Put],
         "unlinking by hand posts no event"
     );
+}
+
+/// Whether a put lands behind one that is landing in an entry with that counter.
+fn lands_behind(node: &mut Node, first: &Request, second: &Request) -> bool {
+    let before = node.begin(process(1), first);
+    let accepted = node
+        .interface
+        .accept_behind(&before, process(1), UID, second);
+    let lands = accepted.is_some();
+    if let Some(accepted) = accepted {
+        let interface = &mut node.interface;
+        let (_, behind) = interface.begin_landing(accepted, process(1), UID, second);
+        node.on_landed(before, NiFail::Ok);
+        node.on_landed(behind, NiFail::Ok);
+    } else {
+        node.on_landed(before, NiFail::Ok);
+    }
+    lands
+}
+
+#[test]
+fn a_put_lands_behind_one_that_is_landing_unless_that_may_change_where() {
+    let (mut node, portal) = target();
+    let controlled = node.portal(PtOptions::FLOWCTRL);
+    let counter = node.counter();
+    let options = PUT | MeOptions::EVENT_CT_COMM;
+    let counting = |portal| EntrySpec {
+        counter,
+        options,
+        ..entry(portal)
+    };
+    node.append(counting(portal), List::Priority);
+    node.append(counting(controlled), List::Priority);
+    node.events();
+    let put = request(portal);
+    assert!(lands_behind(&mut node, &put, &put));
+    assert_eq!(node.kinds(), [EventKind::Put, EventKind::Put]);
+    let other_bits = Request {
+        match_bits: 8,
+        ..put
+    };
+    assert!(!lands_behind(&mut node, &put, &other_bits), "no entry");
+    let get = Request {
+        verb: Verb::Get,
+        ..put
+    };
+    assert!(!lands_behind(&mut node, &put, &get), "it isn't permitted");
+    let other_portal = request(controlled);
+    assert!(!lands_behind(&mut node, &put, &other_portal), "reserves");
+    let by = CountingEvent {
+        success: 1,
+        failure: 0,
+    };
+    let increment = Deferred::Increment(counter, by);
+    let triggered = node
+        .interface
+        .trigger(increment, counter, 1000, &mut node.host);
+    triggered.unwrap();
+    assert!(!lands_behind(&mut node, &put, &put), "it may trigger");
+}
+
+#[test]
+fn a_put_behind_one_that_uses_an_entry_once_lands_in_the_next_entry() {
+    let (mut node, portal) = target();
+    for user_ptr in [1, 2] {
+        let once = EntrySpec {
+            options: PUT | MeOptions::USE_ONCE,
+            user_ptr,
+            ..entry(portal)
+        };
+        node.append(once, List::Priority);
+    }
+    node.events();
+    let put = request(portal);
+    assert!(lands_behind(&mut node, &put, &put));
+    let events = node.events();
+    let seen: Vec<_> = events.iter().map(|e| (e.kind, e.user_ptr)).collect();
+    let expected = [
+        (EventKind::Put, 1),
+        (EventKind::AutoUnlink, 1),
+        (EventKind::Put, 2),
+        (EventKind::AutoUnlink, 2),
+    ];
+    assert_eq!(seen, expected);
 }
