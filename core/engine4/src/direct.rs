@@ -148,7 +148,7 @@ impl<S: Span> Interface<S> {
     pub fn entry_taking(&self, from: ProcessId, request: &Request) -> Option<Handle> {
         let portal = self.portal(request.portal).ok()?;
         let (found, _) = self.find_in(portal, List::Priority, from, request);
-        let index = EntryIndex(found?);
+        let (index, _) = found?;
         let generation = self.entries.generation(index)?;
         Some(self.handle(self.entry_kind(), generation, index.into()))
     }

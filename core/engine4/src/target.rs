@@ -268,8 +268,7 @@ impl<S: Span> Interface<S> {
             return None;
         }
         let (found, walked) = self.find_in(portal, List::Priority, from, request);
-        let index = EntryIndex(found?);
-        let entry = self.entries.at(index)?;
+        let (index, entry) = found?;
         if !entry.allows_user(uid) || !entry.spec.options.contains(needed_by(request.verb)) {
             return None;
         }
