@@ -306,6 +306,9 @@ impl<O: Owner> Core<O> {
                     || (self.protocol).deliver(&mut self.transports, origin, words, body)
             }
         };
+        if is_done && self.transports.holds_answers {
+            self.offer_private(origin, &{ *words });
+        }
         match N::of(&mut self.transports.nal) {
             Some(nal) if is_done => nal.done(origin),
             // A copy, so that the common path has none in memory.
@@ -315,6 +318,10 @@ impl<O: Owner> Core<O> {
 
     #[inline(never)]
     fn on_message(&mut self, origin: Origin, words: &Words, payload: Payload) {
+        let is_long = !matches!(payload, Payload::Inline(_));
+        if self.transports.holds_answers || is_long && self.transports.is_offer_due() {
+            self.offer_private(origin, words);
+        }
         match Message::parse(words) {
             Ok(Message::Request(request)) => {
                 let landed = self.on_request(origin, &request, payload);

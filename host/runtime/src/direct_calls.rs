@@ -12,10 +12,11 @@ use crate::resources::Placement;
 use crate::thread::is_alone;
 use lintel_claim::{Claim, Key};
 use lintel_engine4::Interface;
+use lintel_nal::Origin;
 use lintel_nal_shm::MAX_DIRECT;
 use lintel_presence::shareable;
 use lintel_types::{CounterIndex, Error, Handle, PortalIndex, ProcessId, Result};
-use lintel_wire::{Request, Verb};
+use lintel_wire::{Message, Request, Verb, Words};
 use std::time::{Duration, Instant};
 
 /// How long a peer may be in the middle of a copy.
@@ -33,9 +34,7 @@ impl<O: Owner> Effects<'_, O> {
 
     /// Lets peers have the system copy for the entry that takes a put or a get first, if they may
     /// access it by themselves but can't map its memory. The key of the interface lets them.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn publish_taking(
+    fn publish_taking(
         &mut self,
         interface: &Interface<O::Span>,
         from: ProcessId,
@@ -103,6 +102,18 @@ impl<O: Owner> Effects<'_, O> {
 }
 
 impl<O: Owner> Core<O> {
+    /// Its initiator could have carried out a request by itself, had the entry been published:
+    /// the next ones may.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn offer_private(&mut self, origin: Origin, words: &Words) {
+        if let Ok(Message::Request(request)) = Message::parse(words) {
+            if let Some((interface, mut effects)) = self.interface(request.interface) {
+                effects.publish_taking(interface, origin.process, &request);
+            }
+        }
+    }
+
     /// Has the memory of an entry adopted if it is a segment of the program's, or else converted,
     /// if peers could then access it by themselves. It is converted only while nothing is under
     /// way that could write to it.

@@ -28,10 +28,6 @@ impl<O: Owner> Core<O> {
             self.refuse(origin, request);
             return 1;
         };
-        let is_long = !matches!(payload, Payload::Inline(_));
-        if effects.transports.holds_answers || is_long && effects.transports.is_offer_due() {
-            effects.publish_taking(interface, origin.process, request);
-        }
         let accepted = interface.accept(origin.process, origin.uid, request, &mut effects);
         match accepted {
             Ok(accepted) => {
@@ -64,9 +60,6 @@ impl<O: Owner> Core<O> {
         let delivered = interface.deliver(origin.process, origin.uid, put, copy, &mut effects);
         match delivered {
             Some(delivered) => {
-                if effects.transports.holds_answers {
-                    effects.publish_taking(interface, origin.process, put);
-                }
                 if let Some(response) = delivered.response {
                     self.transports.respond(origin.process, &response);
                 }
