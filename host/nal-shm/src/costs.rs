@@ -9,7 +9,9 @@
 //! publishes that in the lane ([`Received`]). Both ways' costs over the length meet at the
 //! threshold, for each peer ([`Choice`]).
 
+use crate::outbound::CHUNK;
 use lintel_claim::{Region, copy_checked};
+use lintel_ring::MAX_PAYLOAD;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
@@ -77,11 +79,15 @@ impl Costs {
     /// Bytes up to which a body is copied, if a further KiB through the ring, written and read,
     /// is known to cost so much, ns.
     pub fn threshold(&self, ring_kib_ns: Option<f32>) -> u64 {
-        let lent_ns = match self {
+        self.meeting(ring_kib_ns, self.assumed_lent_ns())
+    }
+
+    /// What a lent body is taken to cost beside its length.
+    fn assumed_lent_ns(&self) -> f32 {
+        match self {
             Costs::Measured(copy) => copy.call_ns + FIXED_NS,
             Costs::Set(_) => 0.0,
-        };
-        self.meeting(ring_kib_ns, lent_ns)
+        }
     }
 
     /// Bytes from which on a copy by the system, which its initiator has made for it, takes no
@@ -180,8 +186,11 @@ pub(crate) struct Received {
     timed: Option<Timed>,
     /// A KiB of one that is copied out of the ring.
     copied: Estimate,
-    /// One that is lent, without what its length costs.
-    lent: Estimate,
+    /// One that is lent, without what its length costs: if its sender waits for it, and in a
+    /// stream, where it costs less: memory that was just written is still in another cache, and
+    /// bodies are moved together.
+    lent_alone: Estimate,
+    lent_streaming: Estimate,
 }
 
 #[derive(Debug)]
@@ -201,7 +210,8 @@ impl Received {
             row: (false, 0),
             timed: None,
             copied: Estimate::default(),
-            lent: Estimate::default(),
+            lent_alone: Estimate::default(),
+            lent_streaming: Estimate::default(),
         }
     }
 
@@ -268,12 +278,13 @@ impl Received {
         let is_measured = matches!(self.costs, Costs::Measured(_)) && length > 0;
         is_measured.then(|| {
             self.copied.add(per_kib(took, length));
-            published(self.copied.ns(), self.lent.ns())
+            self.published()
         })
     }
 
-    /// The body is done with: what the sender should know.
-    pub(crate) fn end(&mut self) -> Option<u64> {
+    /// The body is done with: what the sender should know. Whether another message `follows`
+    /// that has arrived meanwhile.
+    pub(crate) fn end(&mut self, follows: bool) -> Option<u64> {
         let timed = self.timed.take()?;
         let took = timed.begun.elapsed();
         let length = timed.length / u64::from(timed.bodies);
@@ -282,28 +293,60 @@ impl Received {
             (Costs::Measured(copy), true) if (1..=crate::EAGER).contains(&length) => {
                 let by_length = copy.kib_ns * timed.length as f32 / 1024.0;
                 let beside = took.as_nanos() as f32 - by_length;
-                self.lent.add(beside / timed.bodies as f32);
+                let lent = match follows || timed.bodies > 1 {
+                    true => &mut self.lent_streaming,
+                    false => &mut self.lent_alone,
+                };
+                lent.add(beside / timed.bodies as f32);
             }
             (Costs::Measured(_), false) => {
                 self.copied.add(per_kib(took, timed.length));
             }
             _ => return None,
         }
-        Some(published(self.copied.ns(), self.lent.ns()))
+        Some(self.published())
+    }
+
+    fn published(&self) -> u64 {
+        let costs = [self.copied, self.lent_alone, self.lent_streaming];
+        published(costs.map(Estimate::ns))
     }
 }
 
-/// Both in one word: ns of a KiB that was copied, and of a lent body beside its length; 0 for
-/// what isn't known.
-fn published(copied: f32, lent: f32) -> u64 {
-    u64::from(copied.to_bits()) << 32 | u64::from(lent.to_bits())
+/// All in one word: ns of a KiB that was copied, and of a lent body beside its length, alone and
+/// in a stream; 0 for what isn't known.
+fn published([copied, lent_alone, lent_streaming]: [f32; 3]) -> u64 {
+    // One that costs nothing is known, too.
+    let units = |ns: f32| match ns > 0.0 {
+        true => ((ns / UNIT_NS) as u16).max(1),
+        false => 0,
+    };
+    let lent = u32::from(units(lent_alone)) << 16 | u32::from(units(lent_streaming));
+    u64::from(copied.to_bits()) << 32 | u64::from(lent)
 }
+
+/// The unit in which costs of lent bodies are published: 16 bits reach to 1 ms.
+const UNIT_NS: f32 = 16.0;
 
 /// What [`published`] has put into a word, or the peer any other number. It may only mislead
 /// its sender about which way is quicker.
-fn known(published: u64) -> (Option<f32>, Option<f32>) {
-    let some = |bits: u32| Some(f32::from_bits(bits)).filter(|ns| ns.is_finite() && *ns > 0.0);
-    (some((published >> 32) as u32), some(published as u32))
+fn known(published: u64) -> Known {
+    let copied = f32::from_bits((published >> 32) as u32);
+    let lent = |units: u64| Some(units as u16).filter(|units| *units > 0);
+    let lent = |units: u64| lent(units).map(|units| f32::from(units) * UNIT_NS);
+    Known {
+        copied: Some(copied).filter(|ns| ns.is_finite() && *ns > 0.0),
+        lent_alone: lent(published >> 16),
+        lent_streaming: lent(published),
+    }
+}
+
+/// Costs that a receiver has published.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    copied: Option<f32>,
+    lent_alone: Option<f32>,
+    lent_streaming: Option<f32>,
 }
 
 /// How bodies go to one peer, by what they have cost so far.
@@ -402,21 +445,28 @@ impl Choice {
     /// A push of that length has taken so long, until every line was written. The receiver
     /// takes as long again to read them, unless it has `published` what it takes.
     pub(crate) fn pushed(&mut self, length: u64, took: Duration, published: u64) {
-        let (copied, lent) = known(published);
-        let way = match self.is_streaming {
-            true => &mut self.streaming,
-            false => &mut self.alone,
+        let known = known(published);
+        let (way, lent) = match self.is_streaming {
+            true => (&mut self.streaming, known.lent_streaming),
+            false => (&mut self.alone, known.lent_alone),
         };
         let pushed = way.pushed.add(per_kib(took, length));
-        let copied = copied.unwrap_or(pushed);
+        let copied = known.copied.unwrap_or(pushed);
         self.direct = self.costs.direct_threshold(Some(pushed + copied));
-        let ring = match self.is_streaming {
-            true => pushed.max(copied),
-            false => pushed + copied,
+        let lent = lent.unwrap_or_else(|| self.costs.assumed_lent_ns());
+        let overlapped = pushed.max(copied);
+        let in_parts = || {
+            let first_part = pushed.min(copied) * (CHUNK as f32 / 1024.0);
+            self.costs.meeting(Some(overlapped), lent - first_part)
         };
-        way.bytes = match lent {
-            Some(lent) => self.costs.meeting(Some(ring), lent),
-            None => self.costs.threshold(Some(ring)),
+        way.bytes = match self.is_streaming {
+            true => self.costs.meeting(Some(overlapped), lent),
+            // Longer ones than a record holds go in parts: one is written while the receiver
+            // reads another.
+            false => match self.costs.meeting(Some(pushed + copied), lent) {
+                bytes if bytes >= MAX_PAYLOAD as u64 => bytes.max(in_parts()),
+                bytes => bytes,
+            },
         };
     }
 }
@@ -471,13 +521,40 @@ mod tests {
     fn what_the_receiver_has_timed_counts_for_more_than_what_is_assumed() {
         let mut choice = Choice::new(COSTS);
         let pushed = Duration::from_nanos(200);
-        choice.pushed(4096, pushed, published(200.0, 0.0));
+        choice.pushed(4096, pushed, published([200.0, 0.0, 0.0]));
         let assumed = choice.alone.bytes;
-        choice.pushed(4096, pushed, published(200.0, 1290.0));
+        choice.pushed(4096, pushed, published([200.0, 1290.0, 0.0]));
         assert!((6000..6300).contains(&choice.alone.bytes), "{choice:?}");
         assert!(assumed < choice.alone.bytes);
-        choice.pushed(4096, pushed, published(60.0, 1290.0));
+        choice.pushed(4096, pushed, published([60.0, 1290.0, 0.0]));
         assert!(choice.alone.bytes > 15_000, "{choice:?}");
+    }
+
+    #[test]
+    fn a_lent_body_that_is_cheap_in_a_stream_is_copied_alone() {
+        let mut choice = Choice::new(COSTS);
+        let published = published([50.0, 9000.0, 100.0]);
+        for is_streaming in [false, true] {
+            choice.is_streaming = is_streaming;
+            choice.pushed(32 * 1024, Duration::from_nanos(50 * 32), published);
+        }
+        assert_eq!(choice.alone.bytes, crate::EAGER, "{choice:?}");
+        assert!(choice.streaming.bytes < 8192, "{choice:?}");
+    }
+
+    #[test]
+    fn a_body_that_goes_in_parts_is_written_while_it_is_read() {
+        let took = Duration::from_nanos(100 * 4);
+        // By the sum of both, 19 KiB would cost the same either way; in parts, 44 KiB do.
+        let mut choice = Choice::new(COSTS);
+        choice.pushed(4096, took, published([100.0, 3200.0, 0.0]));
+        assert!(
+            (42..46).contains(&(choice.alone.bytes / 1024)),
+            "{choice:?}"
+        );
+        // Bodies that one record holds aren't.
+        choice.pushed(4096, took, published([100.0, 660.0, 0.0]));
+        assert!((4000..4200).contains(&choice.alone.bytes), "{choice:?}");
     }
 
     #[test]
@@ -510,9 +587,10 @@ mod tests {
         assert_eq!(timed.count(), 1);
         (1..IN_A_ROW).for_each(|_| received.begin_fetch());
         received.note_fetched(4096);
-        let (copied, lent) = known(received.end().expect("it was timed"));
-        assert!(copied.is_none() && lent.is_some());
-        assert!(received.end().is_none());
+        let alone = known(received.end(false).expect("it was timed"));
+        assert!(alone.copied.is_none() && alone.lent_alone.is_some());
+        assert!(alone.lent_streaming.is_none());
+        assert!(received.end(false).is_none());
     }
 
     #[test]
@@ -535,7 +613,7 @@ mod tests {
             received.timed.as_mut().expect("it is timed").begun = begun;
             received.note_fetched(u64::from(bodies) * 4096);
             received.note_together(bodies);
-            known(received.end().expect("it was timed")).1
+            known(received.end(true).expect("it was timed")).lent_streaming
         });
         let [one, four] = cost
             .each_mut()

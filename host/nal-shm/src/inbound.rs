@@ -311,7 +311,8 @@ impl Inbound {
     /// Reports to the sender what long bodies cost here.
     #[cold]
     fn publish_received(&mut self) {
-        if let Some(published) = self.received.end() {
+        let follows = matches!(self.receiver.peek(), Ok(Some(_)));
+        if let Some(published) = self.received.end(follows) {
             let shared = &self.segment.lane(self.lane).received;
             shared.store(published, Ordering::Relaxed);
         }

@@ -26,7 +26,7 @@ const WAITING_COST: u64 = 128;
 /// Bytes of a body whose way into the ring isn't timed.
 const TIMED_FROM: u64 = 2047;
 /// Bytes of a stream in one record.
-const CHUNK: u64 = 4096;
+pub(crate) const CHUNK: u64 = 4096;
 const CHUNK_WORDS: Words = [(Form::Chunk as u64) << FORM_SHIFT, 0, 0, 0, 0, 0];
 /// Tries to write a record before it waits: some microseconds.
 const PUSH_TRIES: u32 = 500;
