@@ -1,8 +1,14 @@
 //! Data movement.
+//!
+//! What is like an earlier call on memory of a peer is repeated ([`Process::repeat_word`]), by
+//! functions that call no others; all else is started by functions with the same arguments,
+//! which the compiler then leaves where they are.
+//!
+//! [`Process::repeat_word`]: lintel_runtime::Process::repeat_word
 
 use crate::convert::code;
 use lintel_engine4::Transfer;
-use lintel_runtime::process;
+use lintel_runtime::{Asked, process};
 use lintel_types::{
     AckRequest, AtomicCall, Datatype, Error, Handle, Operation, ProcessId, Result, valid,
 };
@@ -26,6 +32,10 @@ pub(crate) type Place = (Handle, u64);
 pub(crate) type Kinds = (u8, u8);
 
 const NOWHERE: Place = (Handle::INVALID, 0);
+const NO_ACK: u8 = AckRequest::None as u8;
+/// Bytes of a word that is moved in the fewest instructions.
+const WORD: u64 = size_of::<u64>() as u64;
+const OK: c_int = 0;
 
 #[inline(always)]
 fn transfer(verb: Verb, source: Place, sink: Place, length: u64, to: Target) -> Transfer {
@@ -140,10 +150,35 @@ fn parse((operation, datatype): Kinds, call: AtomicCall) -> Result<(Operation, D
     }
 }
 
+/// What a function asks for, if it can be repeated. Its argument `ack_req` isn't checked.
+#[inline(always)]
+fn asked(verb: Verb, (source, sink): (Place, Place), length: u64, ack: u8, to: Target) -> Asked {
+    Asked {
+        verb,
+        source: source.0,
+        source_offset: source.1,
+        sink: sink.0,
+        sink_offset: sink.1,
+        length,
+        ack,
+        target: to.process,
+        portal: to.pt_index,
+        match_bits: to.match_bits,
+        remote_offset: to.remote_offset,
+        kinds: (0, 0),
+    }
+}
+
 /// Starts the transfer that a function gives.
 #[inline(always)]
 fn start(transfer: impl Fn() -> Transfer) -> c_int {
     code(process().start_by(transfer))
+}
+
+/// Repeats a put or get of any length, if it can be.
+#[inline(never)]
+fn repeat_bytes(asked: &Asked) -> bool {
+    process().repeat_bytes(asked)
 }
 
 /// The value of a result, or the return of its error's code.
@@ -170,6 +205,52 @@ pub extern "C" fn PtlPut(
     user_ptr: *mut c_void,
     hdr_data: u64,
 ) -> c_int {
+    if process().repeats() {
+        let to = Target {
+            process: target_id,
+            pt_index,
+            match_bits,
+            remote_offset,
+            user_ptr,
+            hdr_data,
+        };
+        if process().repeat_word(&asked(
+            Verb::Put,
+            ((md_handle, local_offset), NOWHERE),
+            length,
+            ack_req,
+            to,
+        )) {
+            return OK;
+        }
+    }
+    start_put(
+        md_handle,
+        local_offset,
+        length,
+        ack_req,
+        target_id,
+        pt_index,
+        match_bits,
+        remote_offset,
+        user_ptr,
+        hdr_data,
+    )
+}
+
+#[inline(never)]
+extern "C" fn start_put(
+    md_handle: Handle,
+    local_offset: u64,
+    length: u64,
+    ack_req: u8,
+    target_id: ProcessId,
+    pt_index: u32,
+    match_bits: u64,
+    remote_offset: u64,
+    user_ptr: *mut c_void,
+    hdr_data: u64,
+) -> c_int {
     let to = Target {
         process: target_id,
         pt_index,
@@ -178,6 +259,18 @@ pub extern "C" fn PtlPut(
         user_ptr,
         hdr_data,
     };
+    if length != WORD
+        && process().repeats()
+        && repeat_bytes(&asked(
+            Verb::Put,
+            ((md_handle, local_offset), NOWHERE),
+            length,
+            ack_req,
+            to,
+        ))
+    {
+        return OK;
+    }
     let ack = parsed!(AckRequest::try_from(ack_req));
     start(|| put((md_handle, local_offset), length, ack, to))
 }
@@ -185,6 +278,48 @@ pub extern "C" fn PtlPut(
 /// `PtlGet`
 #[unsafe(no_mangle)]
 pub extern "C" fn PtlGet(
+    md_handle: Handle,
+    local_offset: u64,
+    length: u64,
+    target_id: ProcessId,
+    pt_index: u32,
+    match_bits: u64,
+    remote_offset: u64,
+    user_ptr: *mut c_void,
+) -> c_int {
+    if process().repeats() {
+        let to = Target {
+            process: target_id,
+            pt_index,
+            match_bits,
+            remote_offset,
+            user_ptr,
+            hdr_data: 0,
+        };
+        if process().repeat_word(&asked(
+            Verb::Get,
+            (NOWHERE, (md_handle, local_offset)),
+            length,
+            NO_ACK,
+            to,
+        )) {
+            return OK;
+        }
+    }
+    start_get(
+        md_handle,
+        local_offset,
+        length,
+        target_id,
+        pt_index,
+        match_bits,
+        remote_offset,
+        user_ptr,
+    )
+}
+
+#[inline(never)]
+extern "C" fn start_get(
     md_handle: Handle,
     local_offset: u64,
     length: u64,
@@ -202,12 +337,77 @@ pub extern "C" fn PtlGet(
         user_ptr,
         hdr_data: 0,
     };
+    if length != WORD
+        && process().repeats()
+        && repeat_bytes(&asked(
+            Verb::Get,
+            (NOWHERE, (md_handle, local_offset)),
+            length,
+            NO_ACK,
+            to,
+        ))
+    {
+        return OK;
+    }
     start(|| get((md_handle, local_offset), length, to))
 }
 
 /// `PtlAtomic`
 #[unsafe(no_mangle)]
 pub extern "C" fn PtlAtomic(
+    md_handle: Handle,
+    local_offset: u64,
+    length: u64,
+    ack_req: u8,
+    target_id: ProcessId,
+    pt_index: u32,
+    match_bits: u64,
+    remote_offset: u64,
+    user_ptr: *mut c_void,
+    hdr_data: u64,
+    operation: u8,
+    datatype: u8,
+) -> c_int {
+    if process().repeats() {
+        let to = Target {
+            process: target_id,
+            pt_index,
+            match_bits,
+            remote_offset,
+            user_ptr,
+            hdr_data,
+        };
+        if process().repeat_word(&Asked {
+            kinds: (operation, datatype),
+            ..asked(
+                Verb::Atomic,
+                ((md_handle, local_offset), NOWHERE),
+                length,
+                ack_req,
+                to,
+            )
+        }) {
+            return OK;
+        }
+    }
+    start_atomic(
+        md_handle,
+        local_offset,
+        length,
+        ack_req,
+        target_id,
+        pt_index,
+        match_bits,
+        remote_offset,
+        user_ptr,
+        hdr_data,
+        operation,
+        datatype,
+    )
+}
+
+#[inline(never)]
+extern "C" fn start_atomic(
     md_handle: Handle,
     local_offset: u64,
     length: u64,
@@ -242,6 +442,64 @@ pub extern "C" fn PtlAtomic(
 /// `PtlFetchAtomic`
 #[unsafe(no_mangle)]
 pub extern "C" fn PtlFetchAtomic(
+    get_md_handle: Handle,
+    local_get_offset: u64,
+    put_md_handle: Handle,
+    local_put_offset: u64,
+    length: u64,
+    target_id: ProcessId,
+    pt_index: u32,
+    match_bits: u64,
+    remote_offset: u64,
+    user_ptr: *mut c_void,
+    hdr_data: u64,
+    operation: u8,
+    datatype: u8,
+) -> c_int {
+    if process().repeats() {
+        let to = Target {
+            process: target_id,
+            pt_index,
+            match_bits,
+            remote_offset,
+            user_ptr,
+            hdr_data,
+        };
+        if process().repeat_word(&Asked {
+            kinds: (operation, datatype),
+            ..asked(
+                Verb::FetchAtomic,
+                (
+                    (put_md_handle, local_put_offset),
+                    (get_md_handle, local_get_offset),
+                ),
+                length,
+                NO_ACK,
+                to,
+            )
+        }) {
+            return OK;
+        }
+    }
+    start_fetch_atomic(
+        get_md_handle,
+        local_get_offset,
+        put_md_handle,
+        local_put_offset,
+        length,
+        target_id,
+        pt_index,
+        match_bits,
+        remote_offset,
+        user_ptr,
+        hdr_data,
+        operation,
+        datatype,
+    )
+}
+
+#[inline(never)]
+extern "C" fn start_fetch_atomic(
     get_md_handle: Handle,
     local_get_offset: u64,
     put_md_handle: Handle,

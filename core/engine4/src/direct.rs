@@ -67,20 +67,91 @@ pub struct Prepared<S> {
     pub counts: PreparedCounts,
 }
 
-/// What counts operations that were [prepared](Interface::prepare): each a counter, and whether it
-/// counts bytes.
+/// What counts operations that were [prepared](Interface::prepare).
 #[derive(Clone, Copy, Debug)]
 pub struct PreparedCounts {
-    sent: Option<(CounterIndex, bool)>,
-    done: Option<(CounterIndex, bool)>,
+    /// What is added to one counter, for both ends perhaps, and to another one if there are two.
+    additions: [Addition; 2],
     descriptors_changed: u64,
 }
 
+/// What an operation adds to a counter; nothing if it isn't counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Addition {
+    counter: CounterIndex,
+    for_itself: u8,
+    for_each_byte: u8,
+}
+
+impl Addition {
+    const NONE: Addition = Addition {
+        counter: CounterIndex(0),
+        for_itself: 0,
+        for_each_byte: 0,
+    };
+
+    /// For one end of an operation: its counter, and whether that counts bytes.
+    fn of(end: Option<(CounterIndex, bool)>) -> Addition {
+        end.map_or(Addition::NONE, |(counter, by_bytes)| Addition {
+            counter,
+            for_itself: u8::from(!by_bytes),
+            for_each_byte: u8::from(by_bytes),
+        })
+    }
+
+    fn is_any(self) -> bool {
+        self.for_itself > 0 || self.for_each_byte > 0
+    }
+
+    /// How much an operation of so many bytes adds.
+    #[inline(always)]
+    fn by(self, length: u64) -> u64 {
+        u64::from(self.for_itself) + u64::from(self.for_each_byte) * length
+    }
+}
+
 impl PreparedCounts {
+    /// Nothing is counted.
+    pub const NONE: PreparedCounts = PreparedCounts {
+        additions: [Addition::NONE; 2],
+        descriptors_changed: 0,
+    };
+
+    fn new(ends: [Option<(CounterIndex, bool)>; 2], descriptors_changed: u64) -> PreparedCounts {
+        let additions = match ends.map(Addition::of) {
+            [sent, done] if !sent.is_any() => [done, sent],
+            [sent, done] if sent.counter == done.counter => {
+                let both = Addition {
+                    counter: sent.counter,
+                    for_itself: sent.for_itself + done.for_itself,
+                    for_each_byte: sent.for_each_byte + done.for_each_byte,
+                };
+                [both, Addition::NONE]
+            }
+            both => both,
+        };
+        PreparedCounts {
+            additions,
+            descriptors_changed,
+        }
+    }
+
+    /// The counters that count them, the first one first.
+    pub fn counters(&self) -> [Option<CounterIndex>; 2] {
+        self.additions
+            .map(|addition| addition.is_any().then_some(addition.counter))
+    }
+
     /// Whether anything is counted.
     #[inline(always)]
     pub fn is_any(&self) -> bool {
-        self.sent.is_some() || self.done.is_some()
+        self.additions[0].is_any()
+    }
+
+    /// How much the first counter counts for an operation of so many bytes.
+    #[inline(always)]
+    pub fn first_by(&self, length: u64) -> u64 {
+        self.additions[0].by(length)
     }
 }
 
@@ -240,17 +311,14 @@ impl<S: Span> Interface<S> {
             None if ack == AckRequest::None => None,
             None => plan.source.and_then(|end| end.count(acknowledged, ack)),
         };
+        let sent = plan
+            .source
+            .and_then(|end| end.count(sent, AckRequest::None));
         Some(Prepared {
             target: plan.target,
             source: span(plan.source)?,
             sink: span(plan.sink)?,
-            counts: PreparedCounts {
-                sent: plan
-                    .source
-                    .and_then(|end| end.count(sent, AckRequest::None)),
-                done,
-                descriptors_changed: self.descriptors_changed,
-            },
+            counts: PreparedCounts::new([sent, done], self.descriptors_changed),
         })
     }
 
@@ -258,6 +326,15 @@ impl<S: Span> Interface<S> {
     #[inline(always)]
     pub fn is_prepared(&self, counts: &PreparedCounts) -> bool {
         counts.descriptors_changed == self.descriptors_changed
+    }
+
+    /// What the first counter of prepared operations has counted of successes, if nothing waits for
+    /// more of them: then the host may add to it by itself, and publishes the sum.
+    #[inline(always)]
+    pub fn first_successes(&mut self, counts: &PreparedCounts) -> Option<&mut u64> {
+        let [Addition { counter, .. }, _] = counts.additions;
+        let counter = self.counters.at_mut(counter)?;
+        (counter.waiting.is_empty()).then_some(&mut counter.value.success)
     }
 
     /// Counts a prepared operation of so many bytes that its host has carried out.
@@ -268,12 +345,12 @@ impl<S: Span> Interface<S> {
         length: u64,
         host: &mut H,
     ) {
-        let of = |by_bytes: bool| by_bytes.then_some(length);
-        if let Some((counter, by_bytes)) = counts.sent {
-            self.count(counter, NiFail::Ok, of(by_bytes), host);
-        }
-        if let Some((counter, by_bytes)) = counts.done {
-            self.count(counter, NiFail::Ok, of(by_bytes), host);
+        for addition in counts.additions {
+            if addition.is_any() {
+                let (success, failure) = (addition.by(length), 0);
+                let by = CountingEvent { success, failure };
+                self.increment(addition.counter, by, host);
+            }
         }
         self.settle(host);
     }

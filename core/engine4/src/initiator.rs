@@ -148,6 +148,11 @@ impl InFlight {
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Tokens(u16);
 
+impl Tokens {
+    /// Those of the first interface.
+    pub const FIRST: Tokens = Tokens(0);
+}
+
 /// The result of a check: the descriptors, and the target's physical identifier.
 #[derive(Clone, Copy)]
 pub(crate) struct Plan<S> {

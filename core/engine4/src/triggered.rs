@@ -37,6 +37,7 @@ pub enum Deferred<S> {
 pub(crate) struct Waiting<S> {
     /// By threshold, then in posting order.
     operations: BTreeMap<(u64, u64), Deferred<S>>,
+    /// A value below which nothing is released; `u64::MAX` only if nothing waits.
     lowest: u64,
 }
 
@@ -51,14 +52,15 @@ impl<S> Default for Waiting<S> {
 
 impl<S> Waiting<S> {
     /// Whether nothing waits.
+    #[inline(always)]
     pub(crate) fn is_empty(&self) -> bool {
-        self.operations.is_empty()
+        self.lowest == u64::MAX
     }
 
     /// Whether anything waits for a threshold of at most `sum`.
     #[inline]
     pub(crate) fn reached(&self, sum: u64) -> bool {
-        sum >= self.lowest && !self.operations.is_empty()
+        sum >= self.lowest && !self.is_empty()
     }
 
     /// How many operations wait, and the lowest of their thresholds.
@@ -80,11 +82,14 @@ impl<S> Waiting<S> {
             }
             ready.push_back(first.remove());
         }
-        self.lowest = self
-            .operations
-            .first_key_value()
-            .map_or(u64::MAX, |(key, _)| key.0);
+        let first = self.operations.first_key_value();
+        self.lowest = first.map_or(u64::MAX, |((threshold, _), _)| lowest(*threshold));
     }
+}
+
+/// The lowest value that may release something that waits for that threshold.
+fn lowest(threshold: u64) -> u64 {
+    threshold.min(u64::MAX - 1)
 }
 
 impl<S: Span> Interface<S> {
@@ -127,7 +132,7 @@ impl<S: Span> Interface<S> {
             .waiting
             .operations
             .insert((threshold, posted), operation);
-        counter.waiting.lowest = counter.waiting.lowest.min(threshold);
+        counter.waiting.lowest = counter.waiting.lowest.min(lowest(threshold));
         let sum = counter.value.sum();
         if counter.waiting.reached(sum) {
             counter.waiting.release(sum, &mut self.ready);

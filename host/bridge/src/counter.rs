@@ -42,6 +42,12 @@ impl CounterCell {
         self.success.store(value.success, Ordering::Release);
     }
 
+    /// Publishes a value of which only the successes have changed.
+    #[inline(always)]
+    pub fn set_success(&self, success: u64) {
+        self.success.store(success, Ordering::Release);
+    }
+
     /// Opens the counter under a handle, at zero.
     pub fn begin(&self, handle: Handle) {
         self.set(CountingEvent::default());

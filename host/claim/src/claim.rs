@@ -89,7 +89,7 @@ impl Claim {
     /// assert_eq!(claim.slice(8, u64::MAX).len(), 2);
     /// assert!(claim.slice(11, 1).is_empty());
     /// ```
-    #[inline]
+    #[inline(always)]
     pub fn slice(self, offset: u64, length: u64) -> Claim {
         let offset = offset.min(self.length);
         Claim {
@@ -118,7 +118,7 @@ impl Claim {
     /// Copies the first bytes into memory of our own; returns how many, the smaller of
     /// both lengths. The bytes are read once: what is parsed from `into` afterwards
     /// can't change under the parser.
-    #[inline]
+    #[inline(always)]
     pub fn read(self, into: &mut [u8]) -> usize {
         let count = self.length.min(into.len() as u64);
         // SAFETY: `count` bytes are readable at `start` (Claim::new) and writable in
@@ -151,7 +151,7 @@ impl Claim {
 
     /// Copies our bytes to the front of the claim; returns how many, the smaller of
     /// both lengths.
-    #[inline]
+    #[inline(always)]
     pub fn write(self, from: &[u8]) -> usize {
         let count = self.length.min(from.len() as u64);
         // SAFETY: `count` bytes are readable in `from` and writable at `start`
@@ -201,12 +201,12 @@ impl Claim {
     }
 
     /// Whether `size` bytes fit and start at a multiple of `size` (a power of two).
-    #[inline]
+    #[inline(always)]
     pub(crate) fn is_word(self, size: u64) -> bool {
         self.length >= size && self.start.addr() as u64 & (size - 1) == 0
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn as_atomic_u64<'a>(self) -> Option<&'a AtomicU64> {
         if !self.is_word(8) {
             return None;
@@ -214,6 +214,62 @@ impl Claim {
         // SAFETY: eight aligned bytes, valid while the claim is used (Claim::new); the
         // callers, all in this crate, let the reference go before they return.
         Some(unsafe { AtomicU64::from_ptr(self.start.cast()) })
+    }
+}
+
+/// A claim in which eight bytes are found by one comparison.
+#[derive(Clone, Copy, Debug)]
+pub struct WordClaim {
+    /// The bytes with which eight begin.
+    begins: Claim,
+}
+
+impl WordClaim {
+    /// The same bytes, or none if there are less than eight.
+    ///
+    /// ```
+    /// let region = lintel_claim::Region::new(10);
+    /// let words = lintel_claim::WordClaim::new(region.claim());
+    /// assert_eq!(words.word(2).map(|word| word.len()), Some(8));
+    /// assert!(words.word(3).is_none());
+    /// assert_eq!(words.part(0, 10), Some(region.claim()));
+    /// assert!(words.part(0, 11).is_none());
+    /// ```
+    pub const fn new(claim: Claim) -> WordClaim {
+        let begins = Claim {
+            start: claim.start,
+            length: claim.length.saturating_sub(7),
+        };
+        WordClaim { begins }
+    }
+
+    /// The eight bytes from that offset, if they are there.
+    #[inline(always)]
+    pub fn word(self, offset: u64) -> Option<Claim> {
+        (offset < self.begins.length).then(|| Claim {
+            start: self.begins.start.wrapping_add(offset as usize),
+            length: 8,
+        })
+    }
+
+    /// As [`Claim::part`], of those bytes.
+    #[inline(always)]
+    pub fn part(self, offset: u64, length: u64) -> Option<Claim> {
+        let Claim {
+            start,
+            length: begins,
+        } = self.begins;
+        let length_of_all = if begins == 0 { 0 } else { begins + 7 };
+        let all = Claim {
+            start,
+            length: length_of_all,
+        };
+        all.part(offset, length)
+    }
+
+    /// Whether there is no byte.
+    pub const fn is_empty(self) -> bool {
+        self.begins.length == 0
     }
 }
 

@@ -13,7 +13,7 @@ use lintel_memory::Walk;
 /// Copies the smaller of both lengths from one claim to the other and returns it in
 /// bytes. The ranges may overlap; each byte of `to` then gets what its source held
 /// before the call. Never blocks but for page faults.
-#[inline]
+#[inline(always)]
 pub fn copy(from: Claim, to: Claim) -> u64 {
     let length = from.len().min(to.len());
     // SAFETY: `length` bytes are readable in `from` and writable in `to` (Claim::new).

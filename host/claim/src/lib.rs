@@ -50,7 +50,7 @@ mod native;
 mod region;
 
 pub use atomic::{atomic, fetch_atomic, swap, word_atomic};
-pub use claim::{Claim, prefetch_to_write};
+pub use claim::{Claim, WordClaim, prefetch_to_write};
 pub use combine::{combine, combine_bytes, combine_into, combine_with};
 pub use copy::{copy, copy_vectored};
 pub use cross_memory::{CrossMemoryError, Key, RemoteMemory, RemoteSpan, copy_checked};

@@ -43,12 +43,13 @@ impl AccessWord {
         false
     }
 
-    /// Ends the access. Pairs with the Acquire load in [`is_over`](Self::is_over) ("access
-    /// end"): an owner that sees it sees what was written.
+    /// Ends the access that has begun. Pairs with the Acquire load in
+    /// [`is_over`](Self::is_over) ("access end"): an owner that sees it sees what was written.
     #[inline(always)]
     pub fn end(&self) {
+        // One instruction, where the processor has such a one.
         let word = self.0.load(Ordering::Relaxed);
-        self.0.store((word | 1).wrapping_add(1), Ordering::Release);
+        self.0.store(word.wrapping_add(1), Ordering::Release);
     }
 
     /// For the owner, after the barrier: names the access that is under way, if one is.

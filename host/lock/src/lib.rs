@@ -16,9 +16,11 @@
 //! assert_eq!(*mutex.lock(), 2);
 //! ```
 
+mod biased;
 mod raw;
 mod system;
 
+pub use biased::{BiasedGuard, lock_by_bias};
 pub use raw::RawBiased;
 
 use parking_lot::lock_api;

@@ -64,8 +64,14 @@ impl RawBiased {
         if self.is_held.load(Ordering::Relaxed) {
             self.unlock_mutex();
         } else {
-            self.entered.store(false, Ordering::Release);
+            self.leave();
         }
+    }
+
+    /// Gives the lock back, which this thread has by its bias.
+    #[inline(always)]
+    pub(crate) fn leave(&self) {
+        self.entered.store(false, Ordering::Release);
     }
 
     pub(crate) fn is_locked(&self) -> bool {
@@ -75,7 +81,7 @@ impl RawBiased {
     /// Takes the lock by its bias to this thread; false if it isn't biased to it, or the thread
     /// has the lock already.
     #[inline(always)]
-    fn enter(&self, me: usize) -> bool {
+    pub(crate) fn enter(&self, me: usize) -> bool {
         if self.bias.load(Ordering::Relaxed) != me || self.entered.load(Ordering::Relaxed) {
             return false;
         }
@@ -178,7 +184,7 @@ impl RawBiased {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::Mutex;
+    use crate::{Mutex, lock_by_bias};
     use std::sync::atomic::AtomicU64;
     use std::time::{Duration, Instant};
 
@@ -220,6 +226,26 @@ mod tests {
         assert!(refused);
         drop(guard);
         assert!(mutex.try_lock().is_some());
+    }
+
+    #[test]
+    fn a_lock_is_had_by_bias_alone_by_one_thread_at_a_time() {
+        let mutex = Mutex::new(0);
+        assert!(lock_by_bias(&mutex).is_none());
+        take_often(&mutex);
+        let Some(mut guard) = lock_by_bias(&mutex) else {
+            return assert_eq!(bias(&mutex), NOBODY);
+        };
+        *guard += 1;
+        assert!(mutex.is_locked() && mutex.try_lock().is_none());
+        assert!(lock_by_bias(&mutex).is_none(), "this thread has it");
+        let refused = std::thread::scope(|scope| {
+            let other = scope.spawn(|| lock_by_bias(&mutex).is_none());
+            other.join().expect("it doesn't panic")
+        });
+        assert!(refused);
+        drop(guard);
+        assert_eq!(*mutex.lock(), u64::from(STREAK.1) + 2);
     }
 
     #[test]

@@ -4,18 +4,20 @@ use crate::ShmNal;
 use crate::layout::{FREE, LANES, Lanes};
 use crate::outbound::Peer;
 use crate::private_entries::PrivateEntries;
-use lintel_claim::Claim;
+use lintel_claim::{Claim, WordClaim};
 use lintel_direct::{Counts, Entry, Fence, Memory, MemoryName};
 use lintel_presence::{PeerMemory, barrier};
 use lintel_types::{InterfaceNumber, PortalIndex, ProcessId};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The longest message that is carried out without the target, bytes: so long does who withdraws
 /// an entry wait for a copy, some 400 µs.
 pub const MAX_DIRECT: u64 = 4 << 20;
 /// Accesses to a peer after which it is checked whether the peer lives.
-const CHECK_EVERY: u32 = 4096;
+const CHECK_EVERY: i32 = 4096;
+/// Numbers of views so far, of all peers of this process.
+static VIEWS: AtomicU64 = AtomicU64::new(0);
 
 /// What a message wants of its target's memory.
 #[derive(Clone, Copy, Debug)]
@@ -39,35 +41,103 @@ pub struct Wanted {
 /// The direct entries of a peer, as they were at some version of its table.
 #[derive(Default)]
 pub(crate) struct View {
+    /// No other view has that number, nor has one of another peer; 0 as long as there is none.
+    number: u64,
     version: u32,
     entries: Vec<Mapped>,
     /// Those whose memory can't be mapped.
     pub(crate) private: PrivateEntries,
-    /// Accesses so far, modulo 2^32.
-    accesses: u32,
+}
+
+/// Whether memory of a peer may be accessed without a further look at the peer.
+#[derive(Default)]
+pub(crate) struct Quick {
+    /// The version of the peer's table if all that was sent to it has been read and no access needs
+    /// a fence of its own; else 0, which no table has that names entries.
+    version: u32,
+    /// Accesses that may follow until it is checked whether the peer lives.
+    left: i32,
+}
+
+impl Quick {
+    /// Something is sent, or the peer has ended: it has to be looked at before the next access.
+    #[inline(always)]
+    pub(crate) fn end(&mut self) {
+        self.version = 0;
+    }
 }
 
 /// A direct entry of a peer as it was found, for operations that want the same of it as the one
 /// that it was found for.
 #[derive(Clone, Copy, Debug)]
 pub struct DirectPlace {
-    /// Where the peer is kept, as long as none has left since.
-    peer: usize,
-    peers_left: u64,
-    /// The version of the peer's table; `claim` is mapped as long as it has that one.
-    version: u32,
+    /// Where the peer is kept, if its view is that one still.
+    peer: u32,
+    /// The number of the peer's view; `claim` is mapped as long as that is kept.
+    view: u64,
     slot: usize,
     counts: Counts,
     /// The memory of the entry.
     claim: Claim,
 }
 
+/// A [`DirectPlace`] that is accessed in few instructions.
+#[derive(Clone, Copy, Debug)]
+pub struct QuickPlace {
+    peer: u32,
+    /// As that of the place, or one that no view has.
+    view: u64,
+    claim: WordClaim,
+}
+
 impl DirectPlace {
+    /// A place where nothing can be accessed.
+    pub const NONE: DirectPlace = DirectPlace {
+        peer: u32::MAX,
+        view: u64::MAX,
+        slot: 0,
+        counts: Counts::Nothing,
+        claim: Claim::empty(),
+    };
+
+    /// The place for quick accesses, if it has a word and doesn't count.
+    pub fn quick(&self) -> Option<QuickPlace> {
+        let claim = WordClaim::new(self.claim);
+        let is_quick = !claim.is_empty() && self.counts == Counts::Nothing;
+        is_quick.then_some(QuickPlace {
+            peer: self.peer,
+            view: self.view,
+            claim,
+        })
+    }
+
     /// Has the processor fetch what lies at that offset, to be changed: it takes about as long to
     /// find out whether it may be as the memory does to come.
     #[inline(always)]
     pub fn prefetch_to_write(&self, offset: u64) {
         self.claim.prefetch_to_write(offset);
+    }
+}
+
+impl QuickPlace {
+    /// A place where nothing can be accessed.
+    pub const NONE: QuickPlace = QuickPlace {
+        peer: u32::MAX,
+        view: u64::MAX,
+        claim: WordClaim::new(Claim::empty()),
+    };
+
+    /// The word at an offset, if it lies in the entry. It may be accessed by
+    /// [`access_quickly`](ShmNal::access_quickly) alone.
+    #[inline(always)]
+    pub fn word(&self, offset: u64) -> Option<Claim> {
+        self.claim.word(offset)
+    }
+
+    /// As [`word`](Self::word), so many bytes.
+    #[inline(always)]
+    pub fn part(&self, offset: u64, length: u64) -> Option<Claim> {
+        self.claim.part(offset, length)
     }
 }
 
@@ -87,6 +157,7 @@ impl View {
         let known = std::mem::take(&mut self.entries);
         self.version = version;
         self.private.clear();
+        self.number = VIEWS.fetch_add(1, Ordering::Relaxed) + 1;
         for (slot, entry) in named {
             match entry.memory {
                 Memory::Shared(name) => self.map(slot, entry, name, &known),
@@ -163,17 +234,12 @@ impl Peer {
         access: impl FnOnce(Claim) -> Option<R>,
     ) -> Option<R> {
         let claim = place.claim.part(offset, length)?;
-        if self.waits() || self.closed || !self.sender.is_drained() {
-            return None;
-        }
-        self.view.accesses = self.view.accesses.wrapping_add(1);
-        if self.view.accesses % CHECK_EVERY == 0 && !self.segment.is_owner_alive() {
-            self.closed = true;
+        if self.view.number != place.view || !self.may_access() {
             return None;
         }
         let table = self.segment.direct();
         let word = &self.segment.lane(self.lane).accessing;
-        if !word.begin(table, place.version, fence_by(self.needs_fence)) {
+        if !word.begin(table, self.view.version, fence_by(self.needs_fence)) {
             return None;
         }
         let result = access(claim);
@@ -185,6 +251,50 @@ impl Peer {
         if count.is_some() {
             self.ring_waiting_caller();
         }
+        result
+    }
+
+    /// Whether the peer lives, as far as it is known, and has read all that was sent to it. Then it
+    /// may be accessed quickly, until something is sent.
+    #[inline(always)]
+    fn may_access(&mut self) -> bool {
+        if self.waits() || self.closed || !self.sender.is_drained() {
+            return false;
+        }
+        self.quick.left -= 1;
+        if self.quick.left <= 0 {
+            self.quick.left = CHECK_EVERY;
+            if !self.segment.is_owner_alive() {
+                self.on_ended();
+                return false;
+            }
+        }
+        if !self.needs_fence {
+            self.quick.version = self.view.version;
+        }
+        true
+    }
+
+    /// As [`access`](Self::access), as long as the peer need not be looked at for that.
+    #[inline(always)]
+    fn access_quickly<R>(
+        &mut self,
+        place: &QuickPlace,
+        access: impl FnOnce() -> Option<R>,
+    ) -> Option<R> {
+        if self.view.number != place.view {
+            return None;
+        }
+        self.quick.left -= 1;
+        if self.quick.left < 0 {
+            return None;
+        }
+        let word = &self.segment.lane(self.lane).accessing;
+        if !word.begin(self.segment.direct(), self.quick.version, Fence::OfOwner) {
+            return None;
+        }
+        let result = access();
+        word.end();
         result
     }
 }
@@ -317,9 +427,8 @@ impl ShmNal {
         let view = &self.peers[peer].view;
         let found = view.find(wanted)?;
         Some(DirectPlace {
-            peer,
-            peers_left: self.peers_left,
-            version: view.version,
+            peer: peer as u32,
+            view: view.number,
             slot: found.slot,
             counts: found.entry.counts,
             claim: found.claim,
@@ -335,10 +444,22 @@ impl ShmNal {
         range: (u64, u64),
         access: impl FnOnce(Claim) -> Option<R>,
     ) -> Option<R> {
-        match self.peers.get_mut(place.peer) {
-            Some(peer) if place.peers_left == self.peers_left => peer.access(place, range, access),
-            _ => None,
-        }
+        self.peers
+            .get_mut(place.peer as usize)?
+            .access(place, range, access)
+    }
+
+    /// Has `access` access a [`word`](QuickPlace::word) or [`part`](QuickPlace::part) of a place, in
+    /// few instructions; nothing if the place is no longer the same, the peer has to be looked at
+    /// before, or `access` gives nothing.
+    #[inline(always)]
+    pub fn access_quickly<R>(
+        &mut self,
+        place: &QuickPlace,
+        access: impl FnOnce() -> Option<R>,
+    ) -> Option<R> {
+        let peer = self.peers.get_mut(place.peer as usize)?;
+        peer.access_quickly(place, access)
     }
 
     /// Accesses memory of a direct entry of that process; nothing if the message has to be sent,

@@ -30,7 +30,7 @@ mod senders;
 mod tally;
 
 pub use costs::{Costs, SystemCopy};
-pub use direct::{DirectPlace, MAX_DIRECT, Wanted};
+pub use direct::{DirectPlace, MAX_DIRECT, QuickPlace, Wanted};
 pub use lintel_direct::{
     CopyKey, Counts, Entry as DirectEntry, Memory as DirectMemory, MemoryName,
 };
@@ -74,8 +74,6 @@ pub struct ShmNal {
     peers: Vec<Peer>,
     by_process: FxHashMap<ProcessId, usize>,
     last: Option<(ProcessId, usize)>,
-    /// How often a peer was taken out of `peers`.
-    peers_left: u64,
     inbound: Vec<Inbound>,
     /// Lanes whose senders have written nonsense, or closed them: no more is read
     /// from them, nor sent to those processes, until they end.
@@ -117,7 +115,6 @@ impl ShmNal {
             peers: Vec::new(),
             by_process: FxHashMap::default(),
             last: None,
-            peers_left: 0,
             inbound: Vec::new(),
             quarantined: Vec::new(),
             cursor: 0,
@@ -206,7 +203,6 @@ impl ShmNal {
     pub fn take_unread(&mut self, process: ProcessId) -> Option<Unread> {
         let index = self.by_process.remove(&process)?;
         self.last = None;
-        self.peers_left += 1;
         let peer = self.peers.swap_remove(index);
         if let Some(moved) = self.peers.get(index) {
             self.by_process.insert(moved.process(), index);

@@ -1,7 +1,7 @@
 //! A peer that this process writes to.
 
 use crate::costs::{Choice, Costs};
-use crate::direct::View;
+use crate::direct::{Quick, View};
 use crate::layout::{CLOSED, FREE, LANES, Lanes, OPEN, REACH_UNKNOWN, REACH_YES, TAKEN};
 use crate::record::{FORM_SHIFT, Form};
 use crate::tally::Tally;
@@ -55,6 +55,8 @@ pub(crate) struct Peer {
     pub(crate) view: View,
     /// The slot behind a probe that was sent last: the peer needn't read it.
     pub(crate) probed: Option<u32>,
+    /// Whether they can be accessed at once. Ends with all that is sent.
+    pub(crate) quick: Quick,
     /// Its helper isn't rung now.
     holds_rings: bool,
     /// Its helper would have been rung.
@@ -173,6 +175,7 @@ impl Peer {
             needs_fence,
             view: View::default(),
             probed: None,
+            quick: Quick::default(),
             holds_rings: false,
             is_ring_held: false,
             closed: false,
@@ -263,6 +266,7 @@ impl Peer {
         if !self.waiting.is_empty() {
             return false;
         }
+        self.quick.end();
         let pushed = match (operand, pieces) {
             (None, []) => self.sender.push_short(words, &[]),
             (None, [one]) if one.len() <= INLINE as u64 => self.sender.push_short(words, &[*one]),
@@ -299,9 +303,15 @@ impl Peer {
         self.is_ring_held = false;
         let alive = ring_armed(&self.segment);
         if !alive {
-            self.closed = true;
+            self.on_ended();
         }
         alive
+    }
+
+    /// The owner has ended.
+    pub(crate) fn on_ended(&mut self) {
+        self.closed = true;
+        self.quick.end();
     }
 
     /// From now on, whether the peer's helper isn't rung, but [later](Self::ring_held).
@@ -390,6 +400,7 @@ impl Peer {
     /// Streams a copy of the body: the receiver reads one part while this side
     /// writes the next. What a slow receiver leaves no room for waits as a copy.
     fn stream(&mut self, words: &Words, pieces: &[Claim], mut is_wanted: impl FnMut() -> bool) {
+        self.quick.end();
         let total = length(pieces);
         let announced = Form::Announced.on(words);
         let is_first = self.waiting.is_empty();
@@ -442,6 +453,7 @@ impl Peer {
     }
 
     fn wait_with(&mut self, waiting: Waiting) {
+        self.quick.end();
         self.backlog += waiting.cost;
         self.waiting.push_back(waiting);
         self.flush();

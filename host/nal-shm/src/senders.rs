@@ -137,7 +137,6 @@ impl ShmNal {
     pub(crate) fn drop_peer(&mut self, index: usize) {
         let mut peer = self.peers.swap_remove(index);
         self.last = None;
-        self.peers_left += 1;
         self.by_process.remove(&peer.process());
         if let Some(moved) = self.peers.get(index) {
             self.by_process.insert(moved.process(), index);

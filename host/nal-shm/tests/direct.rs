@@ -180,6 +180,52 @@ fn an_access_overtakes_no_message() {
 }
 
 #[test]
+fn a_quick_access_needs_a_look_at_the_peer_after_each_message() {
+    let mut pair = Pair::new("quick");
+    let slot = pair.target.publish(&pair.entry).expect("there is room");
+    let to = pair.to();
+    let place = pair.initiator.find(to, &wanted(0, 8));
+    let place = place.expect("it is published");
+    let quick = place.quick().expect("it doesn't count");
+    let put = |pair: &mut Pair, value| {
+        let target = quick.word(8)?;
+        let store = || target.store_u64(0, value).then_some(());
+        pair.initiator.access_quickly(&quick, store)
+    };
+    let look = |pair: &mut Pair| pair.initiator.access_at(&place, (0, 8), |_| Some(()));
+    assert_eq!(put(&mut pair, 1), None, "nobody has looked");
+    assert_eq!(look(&mut pair), Some(()));
+    assert_eq!(put(&mut pair, 2), Some(()));
+    pair.send();
+    assert_eq!(put(&mut pair, 3), None, "the message isn't read");
+    assert_eq!(look(&mut pair), None);
+    pair.receive();
+    assert_eq!(put(&mut pair, 4), None, "nobody has looked");
+    assert_eq!(look(&mut pair), Some(()));
+    assert_eq!(put(&mut pair, 5), Some(()));
+    assert_eq!(pair.word(1), 5);
+    let refused = (0..10_000).find(|_| put(&mut pair, 6).is_none());
+    assert!(
+        refused.is_some(),
+        "now and then it is seen whether it lives"
+    );
+    assert_eq!(look(&mut pair), Some(()));
+    assert_eq!(put(&mut pair, 7), Some(()));
+    assert!(quick.word(LENGTH - 7).is_none() && quick.part(0, LENGTH + 1).is_none());
+    pair.target.withdraw(slot);
+    assert_eq!(put(&mut pair, 8), None, "it is withdrawn");
+    pair.target.publish(&pair.entry).expect("there is room");
+    let again = pair.initiator.find(to, &wanted(0, 8));
+    let again = again.expect("it is published");
+    let looked = pair.initiator.access_at(&again, (0, 8), |_| Some(()));
+    assert_eq!(looked, Some(()));
+    assert_eq!(put(&mut pair, 9), None, "it is another one");
+    pair.initiator.take_unread(to);
+    assert_eq!(put(&mut pair, 9), None, "the peer is gone");
+    assert_eq!(pair.word(1), 7);
+}
+
+#[test]
 fn a_withdrawal_waits_for_accesses_under_way() {
     let mut pair = Pair::new("wait");
     let slot = pair.target.publish(&pair.entry).expect("there is room");

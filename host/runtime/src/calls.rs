@@ -15,6 +15,7 @@ use lintel_snapshot::Awaited;
 use lintel_types::{
     CountingEvent, Error, Handle, Kind, List, PortalIndex, ProcessId, PtOptions, QueueIndex, Result,
 };
+use std::sync::atomic::Ordering;
 
 /// Bytes of the owner's memory that are lent as copies, beyond which further
 /// operations wait for the answers to earlier ones.
@@ -58,11 +59,7 @@ impl<O: Owner> Library<O> {
         } else if let Some(core) = guard.as_mut().filter(|core| core.may_carry_out()) {
             keep_aside();
             // A copy for all but the common path, which has none in memory.
-            let counted = match core.repeat(&transfer()) {
-                None => core.prepare(&{ transfer() }),
-                counted => counted,
-            };
-            if let Some(is_counted) = counted {
+            if let Some(is_counted) = self.carry_out(core, &{ transfer() }) {
                 if is_counted {
                     // What the count has triggered may be for this process itself.
                     let after = self.after_call(core);
@@ -73,6 +70,8 @@ impl<O: Owner> Library<O> {
             }
             self.start_directly(guard, &{ transfer() })
         } else {
+            // Nothing is direct any more.
+            self.repeats.store(false, Ordering::Relaxed);
             self.with_guard(guard, transfer().md(), |interface, effects| {
                 interface.start_by_message(&transfer(), effects)
             })
@@ -81,6 +80,17 @@ impl<O: Owner> Library<O> {
             Err(Error::NoSpace) => self.start_later(&transfer()),
             done => done,
         }
+    }
+
+    /// Carries out an operation that is like an earlier one, or the first that others may be like;
+    /// nothing, with nothing done, for others. Whether it was counted.
+    #[inline(never)]
+    fn carry_out(&self, core: &mut Core<O>, transfer: &Transfer) -> Option<bool> {
+        let counted = core.repeat(transfer).or_else(|| core.prepare(transfer));
+        // Perhaps this has shown that nothing is direct any more.
+        let repeats = core.may_carry_out();
+        self.repeats.store(repeats, Ordering::Relaxed);
+        counted
     }
 
     /// As [`start_by`](Self::start_by), if the host may carry it out.
@@ -501,7 +511,7 @@ mod tests {
     use super::*;
     use crate::testing::{Network, PATIENCE, Peer, put_of};
     use lintel_types::{AckRequest, NiFail};
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::atomic::AtomicBool;
     use std::time::Instant;
 
     /// Starts a put of no bytes, which awaits nothing.

@@ -82,7 +82,7 @@ pub(crate) struct OpenInterface<O: Owner> {
     /// The lease under which its memory is lent.
     pub(crate) lease: Lease,
     /// Operations on direct entries of peers.
-    pub(crate) prepared: PreparedOperations,
+    pub(crate) prepared: Box<PreparedOperations>,
 }
 
 impl<O: Owner> Core<O> {

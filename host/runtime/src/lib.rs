@@ -101,6 +101,7 @@ pub use portals3::{
     EntryWith, Handler, Identity, MAX_EVENTS, Opening, Owner3, Portals3Process, Process3, fini3,
     process3,
 };
+pub use prepared::Asked;
 pub use process::{Process, process};
 pub use resources::{EndpointCounts, Placement, Published, publish_endpoint, published};
 pub use secret::{MalformedSecret, Secret};

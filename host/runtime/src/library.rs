@@ -23,6 +23,9 @@ pub struct Library<O: Owner> {
     /// A fork's child has the memory but not the threads.
     pub(crate) forked: AtomicBool,
     pub(crate) aborted: AtomicBool,
+    /// Operations on direct entries may have been prepared, which calls repeat without asking
+    /// whether the library is in use: if it isn't, it has no interface. False in a fork's child.
+    pub(crate) repeats: AtomicBool,
     /// Polls that found the lock taken.
     pub(crate) refused: AtomicU32,
     /// A caller has polled since the helper looked at this.
@@ -58,14 +61,15 @@ pub(crate) enum LibraryRef<O: Owner> {
 impl<O: Owner> Library<O> {
     /// A library without an interface; handles of its interfaces begin with
     /// `generation`.
-    pub(crate) fn new(owner: O, generation: u16) -> Self {
-        let first = (generation % Handle::GENERATIONS, Tokens::default());
+    pub(crate) const fn new(owner: O, generation: u16) -> Self {
+        let first = (generation % Handle::GENERATIONS, Tokens::FIRST);
         Library {
             owner,
             pinned: OnceLock::new(),
             references: AtomicU32::new(0),
             forked: AtomicBool::new(false),
             aborted: AtomicBool::new(false),
+            repeats: AtomicBool::new(false),
             refused: AtomicU32::new(0),
             polled: AtomicBool::new(false),
             lookout: Lookout::new(),

@@ -8,7 +8,6 @@ use crate::locked::check_interface;
 use crate::log::{Level, log, set_level};
 use crate::orphans;
 use crate::owner::Owner;
-use crate::prepared::PreparedOperations;
 use crate::protocol::Protocol;
 use crate::resources::ProcessInfo;
 use crate::settings::{Between, Mode, Settings};
@@ -163,6 +162,7 @@ impl<O: Owner> Library<O> {
     /// Called in the child of a fork: the calls of the child answer with an error.
     pub fn on_fork(&self) {
         self.forked.store(true, Ordering::Relaxed);
+        self.repeats.store(false, Ordering::Relaxed);
         self.end_tables();
     }
 
@@ -404,7 +404,7 @@ fn use_interface<O: Owner>(
             references: 0,
             generation,
             lease: Lease::new(),
-            prepared: PreparedOperations::default(),
+            prepared: Box::default(),
         }
     });
     opened.references += 1;

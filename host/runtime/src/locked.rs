@@ -175,15 +175,21 @@ impl<O: Owner> Library<O> {
             return After::default();
         }
         core.transports.activity = false;
-        // Under the core's lock, so a load and a store are enough.
-        self.activity
-            .store(self.activity.load(Ordering::Relaxed) + 1, Ordering::Release);
+        self.count_activity();
         self.owner.note_activity();
         After {
             wake: core.wakeup.callers_sleep(),
             run: core.protocol.has_deferred(),
             behind: None,
         }
+    }
+
+    /// Something was posted or counted, under the core's lock.
+    #[inline(always)]
+    pub(crate) fn count_activity(&self) {
+        // So a load and a store are enough.
+        self.activity
+            .store(self.activity.load(Ordering::Relaxed) + 1, Ordering::Release);
     }
 
     #[inline(always)]

@@ -13,9 +13,9 @@ use crate::protocol::Protocol;
 use crate::resources::Placement;
 use crate::settings::{SettingError, Settings};
 use crate::tables::LocalTables;
-use lintel_bridge::Tables;
+use lintel_bridge::{CounterCell, Tables};
 use lintel_claim::{Claim, CrossMemoryError, Region, copy_checked};
-use lintel_types::Limits;
+use lintel_types::{CounterIndex, InterfaceNumber, Limits};
 use std::io;
 use std::time::Duration;
 
@@ -36,6 +36,11 @@ pub trait Owner: Memory + Clone + 'static {
 
     /// The tables of its four interfaces.
     fn tables(&self) -> &[Self::Tables; 4];
+
+    /// Where a counter of an interface is published, if that lasts as long as this process.
+    fn lasting_cell(&self, _: InterfaceNumber, _: CounterIndex) -> Option<&'static CounterCell> {
+        None
+    }
 
     /// Effective user of the owner's process.
     fn uid(&self) -> u32;
@@ -62,10 +67,16 @@ pub struct LocalProcess {
     tables: &'static [LocalTables; 4],
 }
 
-impl Default for LocalProcess {
-    fn default() -> Self {
+impl LocalProcess {
+    pub(crate) const fn new() -> LocalProcess {
         static TABLES: [LocalTables; 4] = [const { LocalTables::new() }; 4];
         LocalProcess { tables: &TABLES }
+    }
+}
+
+impl Default for LocalProcess {
+    fn default() -> Self {
+        LocalProcess::new()
     }
 }
 
@@ -105,6 +116,14 @@ impl Owner for LocalProcess {
     #[inline(always)]
     fn tables(&self) -> &[LocalTables; 4] {
         self.tables
+    }
+
+    fn lasting_cell(
+        &self,
+        interface: InterfaceNumber,
+        counter: CounterIndex,
+    ) -> Option<&'static CounterCell> {
+        Some(self.tables[interface.position()].counter_at(counter))
     }
 
     fn uid(&self) -> u32 {

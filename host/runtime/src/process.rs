@@ -4,6 +4,7 @@ use crate::commands::{self, Command, for_each_command};
 use crate::library::Library;
 use crate::log::{Level, log};
 use crate::owner::LocalProcess;
+use crate::prepared::Asked;
 use crate::queue_calls::FOREVER;
 use crate::remote::Remote;
 use crate::settings::Mode;
@@ -17,7 +18,6 @@ use lintel_types::{
 };
 use lintel_wire::Verb;
 use serde::Deserialize;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Everything that Lintel keeps in a process: the library, or the way to the agent's.
@@ -30,15 +30,16 @@ pub struct Process {
 }
 
 /// The one [`Process`] of this process, which its calls use.
-#[inline]
+#[inline(always)]
 pub fn process() -> &'static Process {
-    static PROCESS: OnceLock<Process> = OnceLock::new();
-    PROCESS.get_or_init(|| Process {
-        library: Library::new(LocalProcess::default(), 0),
-        remote: Remote::default(),
+    // Made by the compiler, so that calls find it at an address that the linker knows.
+    static PROCESS: Process = Process {
+        library: Library::new(LocalProcess::new(), 0),
+        remote: Remote::new(),
         generic: AtomicBool::new(false),
         detour: AtomicBool::new(false),
-    })
+    };
+    &PROCESS
 }
 
 impl Process {
@@ -196,6 +197,26 @@ impl Process {
             return self.start_by_detour(&transfer());
         }
         self.library.start_by(transfer)
+    }
+
+    /// Whether [`repeat_word`](Self::repeat_word) and [`repeat_bytes`](Self::repeat_bytes) may have
+    /// something to do.
+    #[inline(always)]
+    pub fn repeats(&self) -> bool {
+        self.library.repeats.load(Ordering::Relaxed)
+    }
+
+    /// Carries out an operation on 8 bytes of a peer's memory that is like an earlier one. False,
+    /// with nothing done and no function called, for all else: that has to be started.
+    #[inline(always)]
+    pub fn repeat_word(&'static self, asked: &Asked) -> bool {
+        self.library.repeat_word(asked)
+    }
+
+    /// As [`repeat_word`](Self::repeat_word), of any length.
+    #[inline(always)]
+    pub fn repeat_bytes(&'static self, asked: &Asked) -> bool {
+        self.library.repeat_bytes(asked)
     }
 
     #[cold]

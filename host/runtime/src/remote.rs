@@ -43,7 +43,6 @@ const ATTENTION: Duration = Duration::from_millis(100);
 const GENERATION_STEP: u16 = 97;
 
 /// What a process keeps of its agent.
-#[derive(Default)]
 pub(crate) struct Remote {
     session: RwLock<Option<Arc<Session>>>,
     /// What the handles of the next session begin with.
@@ -195,6 +194,13 @@ impl Session {
 }
 
 impl Remote {
+    pub(crate) const fn new() -> Remote {
+        Remote {
+            session: RwLock::new(None),
+            generation: AtomicU16::new(0),
+        }
+    }
+
     /// Whether there is an agent that serves this process.
     pub(crate) fn is_open(&self) -> bool {
         self.session.read().is_some()

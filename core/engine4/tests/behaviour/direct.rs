@@ -363,8 +363,46 @@ fn a_prepared_operation_is_counted_like_any_other() {
                 "{options:?} {ack:?} {verb:?}"
             );
             assert_eq!(prepared.counts.is_any(), once.0 > 0);
+            assert_eq!(prepared.counts.first_by(transfer.length), once.0);
+            let [first, second] = prepared.counts.counters();
+            assert!(first.is_some() == (once.0 > 0) && second.is_none());
         }
     }
+}
+
+#[test]
+fn a_counter_for_which_something_waits_is_not_added_to_by_the_host() {
+    let mut node = node(MATCHING);
+    let [counter, other] = [0; 2].map(|_| node.counter());
+    let descriptor = node.bind(DescriptorSpec {
+        counter,
+        options: MdOptions::EVENT_CT_SEND,
+        ..descriptor()
+    });
+    let prepared = node.interface.prepare(&put(descriptor, process(1), 0));
+    let counts = prepared.expect("it is only counted").counts;
+    assert!(node.interface.first_successes(&counts).is_some());
+    let by = CountingEvent {
+        success: 3,
+        failure: 0,
+    };
+    // The last one is reached as well as the first.
+    for threshold in [5, u64::MAX] {
+        let waiting = Deferred::Increment(other, by);
+        let (interface, host) = (&mut node.interface, &mut node.host);
+        interface
+            .trigger(waiting, counter, threshold, host)
+            .unwrap();
+        assert!(interface.first_successes(&counts).is_none());
+        let success = threshold;
+        let value = CountingEvent {
+            success,
+            failure: 0,
+        };
+        interface.counter_set(counter, value, host).unwrap();
+        assert!(interface.first_successes(&counts).is_some());
+    }
+    assert_eq!(node.count(other), (6, 0));
 }
 
 #[test]

@@ -70,7 +70,7 @@ impl Process3 {
     fn new() -> Process3 {
         Process3 {
             library: Library::new(Portals3Process::default(), 0),
-            remote: Remote::default(),
+            remote: Remote::new(),
             generic: AtomicBool::new(false),
             detour: AtomicBool::new(false),
             handlers: RemoteHandlers::default(),
