@@ -52,23 +52,12 @@ impl<O: Owner> Library<O> {
     #[inline(always)]
     pub fn start_by(&self, transfer: impl Fn() -> Transfer) -> Result<()> {
         self.check_alive()?;
-        let mut guard = self.core.lock();
-        let is_away = (guard.as_mut()).is_some_and(|core| core.is_away(&transfer));
-        let started = if is_away {
-            self.start_directly(guard, &{ transfer() })
-        } else if let Some(core) = guard.as_mut().filter(|core| core.may_carry_out()) {
+        let guard = self.core.lock();
+        let may_carry_out = guard.as_ref().is_some_and(Core::may_carry_out);
+        let started = if may_carry_out {
             keep_aside();
             // A copy for all but the common path, which has none in memory.
-            if let Some(is_counted) = self.carry_out(core, &{ transfer() }) {
-                if is_counted {
-                    // What the count has triggered may be for this process itself.
-                    let after = self.after_call(core);
-                    drop(guard);
-                    self.follow_up(after);
-                }
-                return Ok(());
-            }
-            self.start_directly(guard, &{ transfer() })
+            self.start_near(guard, &{ transfer() })
         } else {
             // Nothing is direct any more.
             self.repeats.store(false, Ordering::Relaxed);
@@ -82,13 +71,44 @@ impl<O: Owner> Library<O> {
         }
     }
 
+    /// As [`start_by`](Self::start_by), where peers have direct entries.
+    #[inline(never)]
+    fn start_near(
+        &self,
+        mut guard: MutexGuard<'_, Option<Core<O>>>,
+        transfer: &Transfer,
+    ) -> Result<()> {
+        let Some(core) = guard.as_mut() else {
+            return Err(Error::NoInit);
+        };
+        if core.is_away(transfer) {
+            return self.start_directly(guard, transfer);
+        }
+        if !core.looks_at_direct() {
+            self.repeats.store(false, Ordering::Relaxed);
+            return self.with_guard(guard, transfer.md(), |interface, effects| {
+                interface.start_by_message(transfer, effects)
+            });
+        }
+        if let Some(is_counted) = self.carry_out(core, transfer) {
+            if is_counted {
+                // What the count has triggered may be for this process itself.
+                let after = self.after_call(core);
+                drop(guard);
+                self.follow_up(after);
+            }
+            return Ok(());
+        }
+        self.start_directly(guard, transfer)
+    }
+
     /// Carries out an operation that is like an earlier one, or the first that others may be like;
     /// nothing, with nothing done, for others. Whether it was counted.
     #[inline(never)]
     fn carry_out(&self, core: &mut Core<O>, transfer: &Transfer) -> Option<bool> {
         let counted = core.repeat(transfer).or_else(|| core.prepare(transfer));
         // Perhaps this has shown that nothing is direct any more.
-        let repeats = core.may_carry_out();
+        let repeats = core.looks_at_direct();
         self.repeats.store(repeats, Ordering::Relaxed);
         counted
     }

@@ -10,7 +10,6 @@ use crate::resources::Placement;
 use lintel_engine4::Transfer;
 use lintel_lock::lock_by_bias;
 use lintel_nal_shm::{MAX_DIRECT, ShmNal};
-use lintel_types::{Handle, ProcessId};
 use lintel_wire::Verb;
 
 impl Library<LocalProcess> {
@@ -97,28 +96,28 @@ impl Core<LocalProcess> {
 impl<O: Owner> Core<O> {
     /// Whether [`repeat`](Self::repeat) and [`prepare`](Self::prepare) are worth trying.
     #[inline(always)]
-    pub(crate) fn may_carry_out(&self) -> bool {
+    pub(crate) fn looks_at_direct(&self) -> bool {
         let near = self.transports.nal.near();
         O::PLACEMENT == Placement::Accelerated && near.is_some_and(ShmNal::looks_at_direct)
     }
 
-    /// Whether the target of a transfer has direct entries that the system copies from and to,
-    /// and makes no call.
+    /// Whether peers have direct entries of either kind.
     #[inline(always)]
-    pub(crate) fn is_away(&mut self, transfer: impl Fn() -> Transfer) -> bool {
+    pub(crate) fn may_carry_out(&self) -> bool {
         let near = self.transports.nal.near();
-        let knows =
-            O::PLACEMENT == Placement::Accelerated && near.is_some_and(ShmNal::knows_private);
-        knows && self.is_target_away(transfer().md(), transfer().target, transfer().length)
+        let may = |near: &ShmNal| near.looks_at_direct() | near.knows_private();
+        O::PLACEMENT == Placement::Accelerated && near.is_some_and(may)
     }
 
-    #[inline(never)]
-    fn is_target_away(&mut self, md: Handle, target: ProcessId, length: u64) -> bool {
-        let opened = self.interfaces[md.interface().position()].as_ref();
-        let target = opened.and_then(|opened| opened.interface.route(target).ok());
+    /// Whether the target of a transfer has direct entries that the system copies from and to,
+    /// and won't copy the bytes itself.
+    pub(crate) fn is_away(&mut self, transfer: &Transfer) -> bool {
+        let opened = self.interfaces[transfer.md().interface().position()].as_ref();
+        let target = opened.and_then(|opened| opened.interface.route(transfer.target).ok());
         let near = self.transports.nal.near_mut();
-        near.zip(target)
-            .is_some_and(|(near, target)| near.is_away(target, length))
+        near.zip(target).is_some_and(|(near, target)| {
+            near.knows_private() && near.is_away(target, transfer.length)
+        })
     }
 
     /// Carries out an operation that was [prepared](Self::prepare); nothing, with nothing done, for
