@@ -16,7 +16,7 @@ const POLLS_PER_LOOK_AT_PEERS: u32 = 256;
 /// themselves yield the processor if others wait for it.
 const POLLS_BEFORE_SLEEP: u32 = 16384;
 /// Polls in vain from which on a wait is long: some microseconds.
-const LONG_WAIT: u32 = 32;
+const LONG_WAIT: u32 = 128;
 /// A look at the clock costs as much as several polls.
 const POLLS_PER_LOOK_AT_CLOCK: u32 = 64;
 

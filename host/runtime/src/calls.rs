@@ -59,8 +59,10 @@ impl<O: Owner> Library<O> {
             // A copy for all but the common path, which has none in memory.
             self.start_near(guard, &{ transfer() })
         } else {
-            // Nothing is direct any more.
-            self.repeats.store(false, Ordering::Relaxed);
+            if self.repeats.load(Ordering::Relaxed) {
+                // Nothing is direct any more.
+                self.repeats.store(false, Ordering::Relaxed);
+            }
             self.with_guard(guard, transfer().md(), |interface, effects| {
                 interface.start_by_message(&transfer(), effects)
             })
