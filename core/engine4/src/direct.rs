@@ -364,6 +364,9 @@ impl<S: Span> Interface<S> {
         plan: Plan<S>,
         host: &mut H,
     ) -> bool {
+        if self.overtakes(transfer, plan) {
+            return false;
+        }
         let one = |end: Option<End>, span: Option<S>| match end {
             Some(_) => span,
             None => Some(S::empty()),
@@ -385,6 +388,16 @@ impl<S: Span> Interface<S> {
         }
         self.report_done(transfer, plan, host);
         true
+    }
+
+    /// Whether the reply or acknowledgement of an operation that is carried out would be posted
+    /// ahead of those of operations that were sent before. Nothing else of it can be seen to be
+    /// ahead: the host carries out none before the target has handled what was sent to it.
+    #[inline(always)]
+    fn overtakes(&self, transfer: &Transfer, plan: Plan<S>) -> bool {
+        let posts = |end: Option<End>| end.is_some_and(|end| end.posts());
+        self.operations_under_way() > 0
+            && (posts(plan.sink) || transfer.ack == AckRequest::Full && posts(plan.source))
     }
 
     /// As [`carry_out`](Self::carry_out), where the host may have nothing to look at, out of the

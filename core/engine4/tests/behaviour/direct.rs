@@ -4,7 +4,7 @@ use crate::rig::*;
 use lintel_engine4::{Deferred, DescriptorSpec, EntrySpec, Transfer};
 use lintel_memory::{Buffer, Ghost, Span};
 use lintel_types::{
-    AckRequest, CounterIndex, CountingEvent, Event, Handle, Limits, List, MdOptions, MeOptions,
+    AckRequest, CounterIndex, CountingEvent, Event, EventKind, Handle, Limits, List, MdOptions, MeOptions,
     NiOptions, Operation, PortalIndex, ProcessId, PtOptions,
 };
 use lintel_wire::Verb;
@@ -450,4 +450,43 @@ fn what_was_prepared_ends_with_its_descriptor_and_counter() {
     node.interface.counter_free(counter).unwrap();
     assert!(!node.interface.is_prepared(&second));
     assert!(node.interface.is_prepared(&prepare(&node)));
+}
+
+#[test]
+fn events_of_operations_on_direct_entries_stay_behind_those_of_operations_sent_before() {
+    let mut wire = Wire::of(2, MATCHING);
+    let portal = wire.node(1).portal(PtOptions::default());
+    wire.node(1).append(silent(portal), List::Priority);
+    let queue = wire.node(0).queue;
+    let posting = wire.node(0).bind(DescriptorSpec {
+        queue,
+        options: MdOptions::EVENT_SEND_DISABLE,
+        ..descriptor()
+    });
+    let put = Transfer {
+        ack: AckRequest::Full,
+        ..put(posting, process(1), portal)
+    };
+    let get = get(posting, process(1), portal);
+    wire.node(0).start(&put).unwrap();
+    // From now on its host could.
+    wire.node(0).host.direct.insert(process(1));
+    for transfer in [&put, &get] {
+        wire.node(0).start(transfer).unwrap();
+        assert!(wire.node(0).host.carried.is_empty());
+    }
+    let unseen = Transfer {
+        sink: wire.node(0).bind(descriptor()),
+        ..get.clone()
+    };
+    wire.node(0).start(&unseen).unwrap();
+    assert_eq!(wire.node(0).host.carried.len(), 1, "it posts nothing");
+    wire.deliver();
+    let (ack, reply) = (EventKind::Ack, EventKind::Reply);
+    assert_eq!(wire.node(0).kinds(), [ack, ack, reply]);
+    for transfer in [&get, &put] {
+        wire.node(0).start(transfer).unwrap();
+    }
+    assert_eq!(wire.node(0).host.carried.len(), 3, "nothing is under way");
+    assert_eq!(wire.node(0).kinds(), [reply, ack]);
 }

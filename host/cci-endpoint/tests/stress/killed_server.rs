@@ -6,6 +6,7 @@ use lintel_cci_endpoint::{
     Attribute, ConnectionId, Endpoint, EndpointOption, Event, MessageFlags, Status,
 };
 use lintel_claim::Claim;
+use std::collections::VecDeque;
 use std::time::Instant;
 
 const KILLED_SERVER: &str =
@@ -18,7 +19,17 @@ const SERVICE: &str = "7/1";
 fn serve(group: &str) {
     let me = Endpoint::open(&sm(group), Some(SERVICE), false).expect("the service is free");
     let (mut clients, until) = (0, Instant::now() + LIMIT);
+    // Echoes that there was no buffer for yet: the client may be slower than this.
+    let mut unsent = VecDeque::new();
     while Instant::now() < until {
+        while let Some(&(connection, number)) = unsent.front() {
+            match send(&me, connection, number) {
+                Ok(()) => unsent.pop_front(),
+                Err(Status::NoBuffers) => break,
+                Err(Status::Disconnected) => return,
+                Err(status) => panic!("an echo can't be sent: {status:?}"),
+            };
+        }
         match poll(&me) {
             Some(Event::Request {
                 connection, data, ..
@@ -33,11 +44,8 @@ fn serve(group: &str) {
                 connection,
                 message,
             }) => {
-                let sent = send(&me, connection, number(&message));
+                unsent.push_back((connection, number(&message)));
                 me.return_message(message);
-                if sent == Err(Status::Disconnected) {
-                    return;
-                }
             }
             _ => {}
         }
