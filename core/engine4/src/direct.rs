@@ -16,6 +16,8 @@ pub struct Exchange<'a, S> {
     pub transfer: &'a Transfer,
     /// The interface that it is on, here and at the target.
     pub interface: InterfaceNumber,
+    /// The rank of its process on that interface.
+    pub rank: u32,
     /// What is put, or combined with the target; no bytes for a get.
     pub source: &'a [S],
     /// Where the target's bytes go; no bytes for a put or an atomic.
@@ -34,7 +36,7 @@ pub enum Carried {
 }
 
 /// An entry that peers may access without this process: whatever message matches it leaves no
-/// trace but its bytes and a count.
+/// trace but its bytes and a count, or its bytes and an event.
 #[derive(Clone, Copy, Debug)]
 pub struct DirectSpec<S> {
     /// The portal table index that it is linked to.
@@ -51,6 +53,8 @@ pub struct DirectSpec<S> {
     pub ignore_bits: u64,
     /// Counts messages, or their bytes.
     pub counter: Option<(CounterIndex, bool)>,
+    /// Each message posts an event: this process has to be told of it.
+    pub posts: bool,
 }
 
 /// What was found out for one operation that its host may carry out, and holds for others too: see
@@ -166,6 +170,7 @@ impl<S> DirectSpec<S> {
             match_bits: self.match_bits,
             ignore_bits: self.ignore_bits,
             counter: self.counter,
+            posts: self.posts,
         }
     }
 }
@@ -173,8 +178,8 @@ impl<S> DirectSpec<S> {
 impl<S: Span> Interface<S> {
     /// The entry under that handle, if peers of this user may access it by themselves now: it
     /// is linked to an enabled portal table entry without flow control, is the first to match
-    /// what it matches, stays, manages no offset, and posts nothing. If it counts, no triggered
-    /// operation waits for that.
+    /// what it matches, stays, manages no offset, and posts or counts, if not neither. If it
+    /// counts, no triggered operation waits for that.
     pub fn direct_entry(&self, handle: Handle) -> Option<DirectSpec<S>> {
         let index = self.entry(handle).ok()?;
         let entry = self.entries.at(index)?;
@@ -195,7 +200,7 @@ impl<S: Span> Interface<S> {
             && portal.enabled
             && !portal.flow_controlled()
             && !options.intersects(forbidden)
-            && !posts
+            && !(posts && counter.is_some())
             && !triggers
             && (spec.uid == UID_ANY || spec.uid == self.config.uid)
             && self.takes_from_all(spec.source)
@@ -212,6 +217,7 @@ impl<S: Span> Interface<S> {
             match_bits,
             ignore_bits,
             counter: counter.map(|counter| (counter, by_bytes)),
+            posts,
         })
     }
 
@@ -442,6 +448,7 @@ impl<S: Span> Interface<S> {
         Exchange {
             transfer,
             interface: self.number,
+            rank: self.rank,
             source,
             sink,
         }

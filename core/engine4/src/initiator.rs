@@ -6,9 +6,9 @@ use crate::{Backlog, Body, Host, Interface, Undeliverable};
 use lintel_memory::{Buffer, Pieces, Span};
 use lintel_snapshot::OperationState;
 use lintel_types::{
-    AckRequest, CounterIndex, Datatype, DescriptorIndex, Error, Event, EventKind, Handle, Kind,
-    Limits, List, MdOptions, NiFail, Operation, OperationIndex, PortalIndex, ProcessId, QueueIndex,
-    Result,
+    AckRequest, CounterIndex, Datatype, DescriptorIndex, Error, Event, EventKind, Handle,
+    InterfaceNumber, Kind, Limits, List, MdOptions, NiFail, Operation, OperationIndex, PortalIndex,
+    ProcessId, QueueIndex, Result,
 };
 use lintel_wire::{OPERAND_BYTES, Request, Response, Verb};
 
@@ -59,6 +59,28 @@ impl Transfer {
             self.sink
         } else {
             self.source
+        }
+    }
+
+    /// The request that asks a target for it, or tells one of it: unanswered, from a process of
+    /// that rank.
+    #[inline(always)]
+    pub fn request(&self, interface: InterfaceNumber, rank: u32) -> Request {
+        Request {
+            verb: self.verb,
+            interface,
+            ack: AckRequest::None,
+            referenced: false,
+            // `check_alone` has refused what would be cut off.
+            portal: PortalIndex(self.portal as u16),
+            token: 0,
+            rank,
+            length: self.length,
+            operation: self.operation,
+            datatype: self.datatype,
+            match_bits: self.match_bits,
+            remote_offset: self.remote_offset,
+            hdr_data: self.hdr_data,
         }
     }
 
@@ -524,20 +546,10 @@ impl<S: Span> Interface<S> {
             false => 0,
         };
         let request = Request {
-            verb: transfer.verb,
-            interface: self.number,
             ack,
             referenced,
-            // `check_alone` has refused what would be cut off.
-            portal: PortalIndex(transfer.portal as u16),
             token,
-            rank: self.rank,
-            length: transfer.length,
-            operation: transfer.operation,
-            datatype: transfer.datatype,
-            match_bits: transfer.match_bits,
-            remote_offset: transfer.remote_offset,
-            hdr_data: transfer.hdr_data,
+            ..transfer.request(self.number, self.rank)
         };
         let operand = (transfer.verb == Verb::Swap).then_some(&transfer.operand);
         let sent = host.send(plan.target, &request, Body { operand, pieces });

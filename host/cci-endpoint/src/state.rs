@@ -377,6 +377,7 @@ impl State {
             Payload::Streamed(length) => *length,
             Payload::Lent(loan) if loan.spans.is_empty() => self.around.link.own_lent(),
             Payload::Lent(loan) => loan.spans.iter().map(|span| span.length).sum(),
+            Payload::Placed => 0,
         };
         let (from, host) = (origin.process, &mut self.around);
         let action = self.rules.on_message(from, words, length, host);
@@ -447,6 +448,8 @@ impl State {
                 self.streams.insert(origin.lane, what);
                 return;
             }
+            // Endpoints have no entries that a peer could have copied to.
+            Payload::Placed => Status::Error,
         };
         link.done(origin);
         self.landed(what, status);

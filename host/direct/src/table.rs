@@ -21,6 +21,7 @@ const COUNTS: u64 = 1 << 3;
 const COUNTS_BYTES: u64 = 1 << 4;
 const OF_PROGRAM: u64 = 1 << 5;
 const PRIVATE: u64 = 1 << 6;
+const ANNOUNCED: u64 = 1 << 7;
 const INTERFACE_SHIFT: u32 = 8;
 const PORTAL_SHIFT: u32 = 16;
 const MEMORY_SHIFT: u32 = 32;
@@ -81,6 +82,8 @@ pub struct Entry {
     pub length: u64,
     /// What peers count when they have changed or read its memory.
     pub counts: Counts,
+    /// Whether they announce that to its owner, too, by a message without bytes.
+    pub is_announced: bool,
 }
 
 /// What is counted of the operations on an entry.
@@ -247,6 +250,7 @@ impl Entry {
             | flag(self.takes_gets, TAKES_GETS)
             | flag(self.counts != Counts::Nothing, COUNTS)
             | flag(self.counts == Counts::Bytes, COUNTS_BYTES)
+            | flag(self.is_announced, ANNOUNCED)
             | kind
             | u64::from(self.interface.bits()) << INTERFACE_SHIFT
             | u64::from(u32::from(self.portal)) << PORTAL_SHIFT
@@ -306,6 +310,7 @@ impl Entry {
                 COUNTS => Counts::Operations,
                 _ => Counts::Bytes,
             },
+            is_announced: first & ANNOUNCED != 0,
         })
     }
 }
@@ -331,6 +336,7 @@ mod tests {
             offset: 4096,
             length: 100,
             counts: Counts::Bytes,
+            is_announced: portal % 3 == 0,
         }
     }
 

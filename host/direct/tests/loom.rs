@@ -33,6 +33,7 @@ fn entry(offset: u64) -> Entry {
         offset,
         length: offset,
         counts: Counts::Nothing,
+        is_announced: false,
     }
 }
 

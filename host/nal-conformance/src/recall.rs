@@ -120,6 +120,7 @@ fn take_whole_or_not<N: Nal>(
             *awaited = Some(length);
         }
         Payload::Inline(_) => panic!("so many bytes aren't inline"),
+        Payload::Placed => panic!("there is no direct entry"),
     }
     rig.nal(at).done(origin);
 }

@@ -176,6 +176,7 @@ impl<N: Nal> Rig<N> {
                 }
                 length.min(room)
             }
+            Payload::Placed => panic!("there is no direct entry"),
         }
     }
 

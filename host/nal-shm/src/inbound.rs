@@ -192,6 +192,11 @@ impl Inbound {
                     self.tally.chunks += 1;
                     self.receiver.advance();
                 }
+                // Nobody can have copied to a process that has never had a direct entry.
+                Form::Placed if self.segment.direct().version() != 0 => {
+                    return Ok(Some(message(self.origin, record.words, Payload::Placed)));
+                }
+                Form::Placed => return Err(Corrupt),
                 Form::Aborted => {
                     self.stream.take().ok_or(Corrupt)?;
                     self.receiver.advance();

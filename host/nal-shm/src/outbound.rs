@@ -3,6 +3,7 @@
 use crate::costs::{Choice, Costs};
 use crate::direct::{Quick, View};
 use crate::layout::{CLOSED, FREE, LANES, Lanes, OPEN, REACH_UNKNOWN, REACH_YES, TAKEN};
+use crate::private_entries::Silent;
 use crate::record::{FORM_SHIFT, Form};
 use crate::tally::Tally;
 use lintel_claim::{Claim, Key, Lease, Lent, Loan, copy_vectored};
@@ -53,8 +54,8 @@ pub(crate) struct Peer {
     pub(crate) needs_fence: bool,
     /// Its direct entries.
     pub(crate) view: View,
-    /// The slot behind a probe that was sent last: the peer needn't read it.
-    pub(crate) probed: Option<u32>,
+    /// Records sent last that the peer needn't read soon.
+    pub(crate) silent: Silent,
     /// Whether they can be accessed at once. Ends with all that is sent.
     pub(crate) quick: Quick,
     /// Its helper isn't rung now.
@@ -174,7 +175,7 @@ impl Peer {
             choice: Choice::new(costs),
             needs_fence,
             view: View::default(),
-            probed: None,
+            silent: Silent::default(),
             quick: Quick::default(),
             holds_rings: false,
             is_ring_held: false,
@@ -462,6 +463,11 @@ impl Peer {
     /// A probe is no message.
     pub(crate) fn note_probe(&mut self) {
         self.tally.chunks += 1;
+    }
+
+    /// So many bytes were copied beside the ring.
+    pub(crate) fn note_copied(&mut self, bytes: u64) {
+        self.tally.copied += bytes;
     }
 
     /// Bytes of memory that what waits here takes.

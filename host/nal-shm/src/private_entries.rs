@@ -1,6 +1,7 @@
-//! Direct entries of peers in memory that can't be mapped: the system copies from it and to it.
-//! A copy costs a system call, so a peer that polls is sent messages; one that computes, or
-//! sleeps, isn't disturbed and needn't be woken.
+//! Direct entries of peers that the system copies from and to: their memory can't be mapped, or
+//! they post events. A copy costs a system call, so a peer that polls is sent messages; one that
+//! computes, or sleeps, isn't disturbed and needn't be woken. For the events the initiator leaves
+//! announcements in the ring, without ringing: the peer reads them in its next call.
 
 use crate::ShmNal;
 use crate::direct::{Wanted, fence_by};
@@ -16,6 +17,16 @@ use lintel_wire::Words;
 use std::time::Instant;
 
 const PROBE_WORDS: Words = [(Form::Probe as u64) << FORM_SHIFT, 0, 0, 0, 0, 0];
+/// Announcements that a peer may leave unread. The next message is sent, and wakes it.
+const MOST_SILENT: u32 = 64;
+
+/// The records sent last, as far as the peer needn't read them soon: probes and announcements. By
+/// the ring's position ahead of them and behind them, in slots.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Silent {
+    begin: u32,
+    end: u32,
+}
 
 /// The entries of a peer that the system can copy from and to.
 #[derive(Default)]
@@ -71,12 +82,31 @@ impl Peer {
         is_asleep || self.choice.copies_at_once(length) && !self.polls()
     }
 
-    /// Whether the peer has read all that was sent to it, but for a probe.
+    /// Whether the peer has read all that was sent to it but what it needn't read soon.
     pub(crate) fn has_read_all(&mut self) -> bool {
-        match self.probed {
-            Some(behind) if self.sender.position().0 == behind => self.sender.is_drained_but_last(),
-            _ => self.sender.is_drained(),
+        let Silent { begin, end } = self.silent;
+        match self.sender.position().0 == end {
+            true => self.sender.is_drained_up_to(begin),
+            false => self.sender.is_drained(),
         }
+    }
+
+    /// Sends words that the peer, which has read all others, needn't read soon; false if it has
+    /// left too many of them unread.
+    fn push_silently(&mut self, words: &Words) -> bool {
+        let position = self.sender.position().0;
+        let begin = match self.sender.is_drained() {
+            true => position,
+            false => self.silent.begin,
+        };
+        if position.wrapping_sub(begin) >= MOST_SILENT
+            || self.sender.push_short(words, &[]).is_err()
+        {
+            return false;
+        }
+        let end = self.sender.position().0;
+        self.silent = Silent { begin, end };
+        true
     }
 
     /// Whether a caller of the peer polls, who has read all so far but a probe: it has long done
@@ -88,10 +118,9 @@ impl Peer {
         if !self.sender.is_drained() {
             return false;
         }
-        if self.sender.push_short(&PROBE_WORDS, &[]).is_err() {
+        if !self.push_silently(&PROBE_WORDS) {
             return true;
         }
-        self.probed = Some(self.sender.position().0);
         self.note_probe();
         let until = Instant::now() + self.choice.patience();
         loop {
@@ -124,12 +153,13 @@ impl Peer {
 
     /// Has the system copy what a put or a get wants; nothing, with nothing counted, if the
     /// message has to be sent. Nothing that was sent before is overtaken.
-    fn copy_private(&mut self, wanted: &Wanted, local: &[Claim]) -> Option<()> {
+    fn copy_private(&mut self, wanted: &Wanted, local: &[Claim], words: &Words) -> Option<()> {
         if self.waits() || self.closed || !self.has_read_all() {
             return None;
         }
         let found = self.view.private.find(wanted)?;
         let (slot, counts, version) = (found.slot, found.entry.counts, self.view.version());
+        let is_announced = found.entry.is_announced;
         let memory = RemoteMemory {
             process: self.view.private.process?,
             key: found.key,
@@ -148,20 +178,30 @@ impl Peer {
             false => memory.pull(&remote, local),
         };
         let count = counts.of(wanted.length);
-        let is_whole = copied == Ok(wanted.length);
-        if let (true, Some(by)) = (is_whole, count) {
+        // Before the access ends: who has withdrawn the entry reads all that was announced.
+        let is_done = copied == Ok(wanted.length)
+            && (!is_announced || self.push_silently(&Form::Placed.on(words)));
+        let table = self.segment.direct();
+        if let (true, Some(by)) = (is_done, count) {
             table.add(slot, by);
         }
-        word.end();
+        self.segment.lane(self.lane).accessing.end();
         match copied {
             // The message finds out what isn't there.
             Ok(_) | Err(CrossMemoryError::Fault { .. }) => {}
             Err(_) => self.view.private.clear(),
         }
-        if is_whole && count.is_some() {
+        if !is_done {
+            return None;
+        }
+        if is_announced {
+            self.quick.end();
+            self.note_copied(wanted.length);
+        }
+        if is_announced || count.is_some() {
             self.ring_waiting_caller();
         }
-        is_whole.then_some(())
+        Some(())
     }
 }
 
@@ -180,13 +220,15 @@ impl ShmNal {
     }
 
     /// Copies between memory of this process and an entry of one that is [away](Self::is_away);
-    /// nothing, with nothing done but to the bytes, if the message has to be sent.
+    /// nothing, with nothing done but to the bytes, if the message has to be sent. Where it is
+    /// announced, that is by the words of the message.
     #[cold]
     pub fn copy_private(
         &mut self,
         process: ProcessId,
         wanted: &Wanted,
         local: &[Claim],
+        words: &Words,
     ) -> Option<()> {
         let bytes = wanted.length;
         if bytes == 0 || length(local) != bytes || !self.is_away(process, bytes) {
@@ -196,6 +238,6 @@ impl ShmNal {
         if self.peers[index].has_new_direct() {
             self.renew_view(index);
         }
-        self.peers[index].copy_private(wanted, local)
+        self.peers[index].copy_private(wanted, local, words)
     }
 }

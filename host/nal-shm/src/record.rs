@@ -23,6 +23,8 @@ pub(crate) enum Form {
     Aborted = 4,
     /// No message: whether it is read shows whether the receiver polls.
     Probe = 5,
+    /// Nothing: its bytes were copied to a direct entry, or from one.
+    Placed = 6,
 }
 
 impl Form {
@@ -34,6 +36,7 @@ impl Form {
             3 => Form::Chunk,
             4 => Form::Aborted,
             5 => Form::Probe,
+            6 => Form::Placed,
             _ => return None,
         })
     }

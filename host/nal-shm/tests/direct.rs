@@ -44,6 +44,7 @@ impl Pair {
                 offset: place.offset,
                 length: LENGTH,
                 counts: Counts::Nothing,
+                is_announced: false,
             },
         };
         pair.send();

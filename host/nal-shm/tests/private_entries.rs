@@ -1,7 +1,7 @@
 //! Direct entries in private memory, between two NALs of one process: the system copies.
 
 use lintel_claim::{Claim, Lease, Region};
-use lintel_nal::{Arrival, Nal, Outgoing};
+use lintel_nal::{Arrival, Nal, Outgoing, Payload};
 use lintel_nal_shm::{CopyKey, Costs, Counts, DirectEntry, DirectMemory, ShmNal, Wanted};
 use lintel_presence::{Bell, Segment};
 use lintel_progress::Sleeper;
@@ -50,11 +50,20 @@ impl Pair {
                 offset: memory.claim().address(),
                 length: LENGTH,
                 counts: Counts::Operations,
+                is_announced: false,
             },
             memory,
             _lease: lease,
         };
         pair.bell.arm(Sleeper::Helper);
+        pair
+    }
+
+    /// As [`new`](Self::new), but that peers announce what they do with the entry.
+    fn announcing(name: &str) -> Pair {
+        let mut pair = Pair::new(name);
+        pair.entry.counts = Counts::Nothing;
+        pair.entry.is_announced = true;
         pair
     }
 
@@ -94,19 +103,41 @@ impl Pair {
         received
     }
 
+    /// Takes all that was announced, by the number that it was announced with.
+    fn announced(&mut self) -> Vec<u64> {
+        let mut numbers = Vec::new();
+        while let Some(Arrival::Message(origin, words, payload)) = self.target.next() {
+            assert!(matches!(payload, Payload::Placed), "{payload:?}");
+            // Of the first word the ring keeps the high half.
+            let kept = [
+                words[0] >> 32 << 32,
+                words[1],
+                words[2],
+                words[3],
+                words[4],
+                words[5],
+            ];
+            assert_eq!(kept, self::words(words[1]));
+            numbers.push(words[1]);
+            self.target.done(origin);
+        }
+        numbers
+    }
+
     fn put(&mut self, value: u64, offset: u64, length: u64) -> Option<()> {
         let own = self.own.claim().slice(0, length);
         assert!(own.store_u64(0, value));
         let to = self.to();
         let wanted = wanted(true, offset, length);
-        self.initiator.copy_private(to, &wanted, &[own])
+        self.initiator
+            .copy_private(to, &wanted, &[own], &words(value))
     }
 
     fn get(&mut self, offset: u64) -> Option<u64> {
         let (to, own) = (self.to(), self.own.claim().slice(0, 8));
-        let got = self
-            .initiator
-            .copy_private(to, &wanted(false, offset, 8), &[own]);
+        let got =
+            self.initiator
+                .copy_private(to, &wanted(false, offset, 8), &[own], &words(offset));
         got.and(own.load_u64(0))
     }
 
@@ -114,6 +145,11 @@ impl Pair {
         let memory: Claim = self.memory.claim();
         memory.load_u64(index * 8).expect("it is long enough")
     }
+}
+
+/// The words of an announcement with that number.
+fn words(number: u64) -> [u64; 6] {
+    [7 << 40, number, 2, 3, 4, 5]
 }
 
 fn wanted(puts: bool, offset: u64, length: u64) -> Wanted {
@@ -190,7 +226,10 @@ fn who_reads_a_probe_at_once_is_sent_a_message() {
             }
         });
         // A processor that is busy otherwise may keep the thread from reading for a while.
-        while initiator.copy_private(to, &wanted, &own).is_some() {}
+        while initiator
+            .copy_private(to, &wanted, &own, &words(0))
+            .is_some()
+        {}
         is_over.store(true, std::sync::atomic::Ordering::Relaxed);
         polls.join().expect("nothing arrives");
     });
@@ -226,4 +265,86 @@ fn memory_that_is_not_there_or_of_another_process_is_not_copied() {
     key.address = 4096;
     pair.publish();
     assert_eq!((pair.put(7, 0, 8), pair.get(0)), (None, None));
+}
+
+#[test]
+fn copies_are_announced_to_who_sleeps_without_waking_it() {
+    let mut pair = Pair::announcing("announced");
+    pair.publish();
+    pair.bell.arm(Sleeper::Helper);
+    let rings = pair.bell.rings(Sleeper::Helper);
+    assert_eq!((pair.put(7, 16, 8), pair.get(16)), (Some(()), Some(7)));
+    assert_eq!(pair.put(8, 24, LONG), Some(()));
+    assert_eq!(pair.bell.rings(Sleeper::Helper), rings);
+    assert_eq!((pair.word(2), pair.word(3)), (7, 8));
+    assert_eq!(pair.announced(), [7, 16, 8]);
+    // Whatever lies beyond the entry is for the target to say.
+    assert_eq!(pair.put(9, LENGTH - 4, 8), None);
+    assert_eq!(pair.announced(), []);
+}
+
+#[test]
+fn a_caller_that_sleeps_is_woken_by_an_announcement() {
+    let mut pair = Pair::announcing("rings");
+    pair.publish();
+    pair.bell.arm(Sleeper::Caller);
+    let rings = pair.bell.rings(Sleeper::Caller);
+    assert_eq!(pair.put(7, 16, 8), Some(()));
+    assert_ne!(pair.bell.rings(Sleeper::Caller), rings);
+    assert_eq!(pair.announced(), [7]);
+}
+
+#[test]
+fn who_leaves_announcements_unread_is_sent_a_message_in_the_end() {
+    let mut pair = Pair::announcing("many");
+    pair.publish();
+    let all: Vec<u64> = (0..1000)
+        .take_while(|i| pair.put(*i, 8, 8).is_some())
+        .collect();
+    assert!((8..1000).contains(&all.len()), "{}", all.len());
+    assert_eq!(pair.announced(), all);
+    assert_eq!(pair.put(7, 8, 8), Some(()), "it has read them");
+    pair.send();
+    assert_eq!(pair.put(8, 8, 8), None, "a message is ahead");
+    assert_eq!((pair.receive(), pair.put(9, 8, 8)), (2, Some(())));
+    assert_eq!(pair.announced(), [9]);
+}
+
+#[test]
+fn what_was_announced_has_come_once_nobody_accesses_an_entry_that_was_withdrawn() {
+    let mut pair = Pair::announcing("withdrawn");
+    let slot = pair.publish();
+    let (to, wanted) = (pair.to(), wanted(true, 0, LONG));
+    let own = [pair.own.claim().slice(0, LONG)];
+    let (target, initiator) = (&mut pair.target, &mut pair.initiator);
+    let mut announced = 0;
+    std::thread::scope(|scope| {
+        let puts = scope.spawn(|| {
+            let mut done = 0u64;
+            while initiator
+                .copy_private(to, &wanted, &own, &words(done))
+                .is_some()
+            {
+                done += 1;
+            }
+            done
+        });
+        let mut take = |target: &mut ShmNal| {
+            let mut taken = 0;
+            while let Some(arrival) = target.next() {
+                if let Arrival::Message(origin, words, _) = arrival {
+                    assert_eq!(words[1], announced + taken);
+                    target.done(origin);
+                    taken += 1;
+                }
+            }
+            announced += taken;
+        };
+        take(target);
+        target.withdraw(slot);
+        while !target.is_quiet() {}
+        take(target);
+        let done = puts.join().expect("it ends");
+        assert_eq!(announced, done);
+    });
 }

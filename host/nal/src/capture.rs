@@ -55,6 +55,7 @@ enum Place {
     WithMessage = 0,
     Lent = 1,
     Streamed = 2,
+    Placed = 3,
 }
 
 /// The first bytes of a packet.
@@ -148,6 +149,7 @@ impl<N, W: Write> Capture<N, W> {
             Payload::Inline(claim) => (Place::WithMessage, claim.len()),
             Payload::Lent(loan) => (Place::Lent, lintel_memory::length(&loan.spans)),
             Payload::Streamed(length) => (Place::Streamed, *length),
+            Payload::Placed => (Place::Placed, 0),
         };
         self.begin(Header {
             what: What::Arrived,

@@ -142,6 +142,8 @@ pub enum Payload {
     Lent(RemoteLoan),
     /// That many bytes will follow as a stream: name a place with [`Nal::receive_into`] before [`Nal::done`].
     Streamed(u64),
+    /// Already where they belong: the sender has copied them by itself, and wants no answer.
+    Placed,
 }
 
 /// Memory that a peer has lent: what names it to the system, and where it is.

@@ -179,10 +179,12 @@ impl Sender {
         self.head_slots == self.position.slots
     }
 
-    /// Whether the receiver has done with everything that was sent but the last record, at most.
+    /// Whether the receiver has done with everything that was sent before that position, in slots
+    /// modulo 2^32, which at most a ring's slots were sent behind.
     #[inline]
-    pub fn is_drained_but_last(&mut self) -> bool {
-        self.is_drained() || self.position.slots.wrapping_sub(self.head_slots) == 1
+    pub fn is_drained_up_to(&mut self, slots: u32) -> bool {
+        let behind = self.position.slots.wrapping_sub(slots);
+        self.is_drained() || self.position.slots.wrapping_sub(self.head_slots) <= behind
     }
 
     /// Ensures a slot, and so many lines of data.

@@ -1,7 +1,6 @@
 //! The engine's commands, one by one, each with what it causes at once.
 
 use crate::core::Core;
-use crate::direct_entries::DirectEntry;
 use crate::library::Library;
 use crate::owner::Owner;
 use crate::queue::MAX_EVENTS;
@@ -326,18 +325,9 @@ impl<O: Owner> Library<O> {
     /// # Errors
     /// As `Interface::portal_disable`.
     pub fn portal_disable_begin(&self, interface: Handle, index: PortalIndex) -> Result<bool> {
-        let done = self.with(interface, |interface, effects| {
-            let done = interface.portal_disable(index)?;
-            let number = interface.number();
-            let of_portal = |entry: &DirectEntry| entry.is_on(number, index);
-            effects.transports.withdraw(of_portal);
-            Ok(done)
-        })?;
-        let done = done && self.with_core(Core::settle_direct) != Some(false);
-        if !done {
-            self.with_core(Core::progress);
-        }
-        Ok(done)
+        self.with(interface, |_, _| Ok(()))?;
+        let disabled = self.with_core(|core| core.disable_portal(interface.interface(), index));
+        disabled.unwrap_or(Err(Error::NoInit))
     }
 
     /// PtlPTEnable.

@@ -16,6 +16,7 @@ pub(crate) struct CarryOut<'a> {
     pub(crate) transports: &'a mut Transports,
     pub(crate) to: ProcessId,
     pub(crate) interface: InterfaceNumber,
+    pub(crate) rank: u32,
     pub(crate) transfer: &'a Transfer,
     pub(crate) source: &'a [Claim],
     pub(crate) sink: &'a [Claim],
@@ -63,12 +64,15 @@ impl CarryOut<'_> {
         }
     }
 
-    /// Has the system copy, where the target can't be mapped and computes.
+    /// Has the system copy, where the target can't be mapped or posts events, and computes.
     fn copy_private(&mut self, local: &[Claim]) -> Carried {
         let near = self.transports.nal.near_mut();
         let wanted = wanted(self.interface, self.transfer);
-        let knows = near.filter(|near| near.knows_private());
-        match knows.and_then(|near| near.copy_private(self.to, &wanted, local)) {
+        let Some(near) = near.filter(|near| near.knows_private()) else {
+            return Carried::No;
+        };
+        let request = self.transfer.request(self.interface, self.rank);
+        match near.copy_private(self.to, &wanted, local, &request.to_words()) {
             Some(()) => Carried::Yes,
             None => Carried::No,
         }

@@ -15,12 +15,14 @@ use lintel_engine4::Interface;
 use lintel_nal::Origin;
 use lintel_nal_shm::MAX_DIRECT;
 use lintel_presence::shareable;
-use lintel_types::{CounterIndex, Error, Handle, PortalIndex, ProcessId, Result};
+use lintel_types::{CounterIndex, Error, Handle, InterfaceNumber, PortalIndex, ProcessId, Result};
 use lintel_wire::{Message, Request, Verb, Words};
 use std::time::{Duration, Instant};
 
 /// How long a peer may be in the middle of a copy.
 const ACCESS_TIMEOUT: Duration = Duration::from_secs(2);
+/// More messages than lie in all rings of this process at any time.
+const MOST_IN_RINGS: usize = 1 << 17;
 /// Looks after which a thread that waits for a peer's copy sleeps between them, and how long.
 const LOOKS: u32 = 100;
 const SLEEP: Duration = Duration::from_micros(50);
@@ -33,7 +35,8 @@ impl<O: Owner> Effects<'_, O> {
     }
 
     /// Lets peers have the system copy for the entry that takes a put or a get first, if they may
-    /// access it by themselves but can't map its memory. The key of the interface lets them.
+    /// access it by themselves but can't map its memory, or it posts events. The key of the
+    /// interface lets them.
     fn publish_taking(
         &mut self,
         interface: &Interface<O::Span>,
@@ -82,7 +85,7 @@ impl<O: Owner> Effects<'_, O> {
 
     /// The memory of an entry, if peers might access it by themselves but can't map it.
     fn span_to_share(&self, interface: &Interface<O::Span>, entry: Handle) -> Option<Claim> {
-        let spec = interface.direct_entry(entry)?;
+        let spec = interface.direct_entry(entry).filter(|spec| !spec.posts)?;
         let &[span] = O::Mover::as_claims(&[spec.span])? else {
             return None;
         };
@@ -167,14 +170,50 @@ impl<O: Owner> Core<O> {
     }
 
     /// Whether no peer accesses an entry that was withdrawn; then what they have counted there
-    /// has been added.
+    /// has been added, and what they have announced has arrived.
     pub(crate) fn settle_direct(&mut self) -> bool {
         let is_quiet = self.transports.is_quiet();
         self.count_direct();
         if is_quiet {
+            if self.transports.direct.are_leaving_announced() {
+                self.take_announced();
+            }
             self.transports.direct.forget_withdrawn();
         }
         is_quiet
+    }
+
+    /// Handles all that lies in the rings now, and perhaps some that comes meanwhile.
+    #[cold]
+    fn take_announced(&mut self) {
+        let mut handled = 0;
+        while handled < MOST_IN_RINGS {
+            match self.progress() {
+                0 => break,
+                arrived => handled += arrived,
+            }
+        }
+    }
+
+    /// Disables a portal table entry once peers have left its entries and what they have announced
+    /// has arrived; true once no message is landing any more, either.
+    ///
+    /// # Errors
+    /// `ArgInvalid` for an index that isn't allocated.
+    pub(crate) fn disable_portal(
+        &mut self,
+        number: InterfaceNumber,
+        index: PortalIndex,
+    ) -> Result<bool> {
+        self.transports.withdraw(|entry| entry.is_on(number, index));
+        // An arrival may have had one published again.
+        let are_left = self.settle_direct() && !self.transports.direct.is_any_on(number, index);
+        let (interface, _) = self.interface(number).ok_or(Error::NoInit)?;
+        let is_done = are_left && interface.portal_disable(index)?;
+        if !is_done {
+            self.progress();
+        }
+        Ok(is_done)
     }
 }
 

@@ -12,7 +12,7 @@ pub(crate) struct DirectEntries {
     published: Vec<DirectEntry>,
     /// Whether there ever was one with a counter.
     has_counters: bool,
-    /// Withdrawn, but peers may still access their memory and count.
+    /// Withdrawn, but peers may still access their memory, and count or announce that.
     leaving: Vec<DirectEntry>,
     /// Entries that the engine itself may unlink.
     barred: Vec<Handle>,
@@ -73,8 +73,8 @@ impl DirectEntries {
         self.barred.retain(|barred| *barred != handle);
     }
 
-    /// Publishes an entry whose memory peers can map or, with a key for copies by the system, one
-    /// whose memory they can't; nothing for others, or if the table is full.
+    /// Publishes an entry that posts nothing and whose memory peers can map or, with a key for
+    /// copies by the system, another one; nothing for others, or if the table is full.
     pub(crate) fn publish(
         &mut self,
         near: &mut ShmNal,
@@ -86,7 +86,8 @@ impl DirectEntries {
             // Their slots must not be taken before what was counted there is known.
             return None;
         }
-        let (memory, offset) = match (shared(spec.span), key) {
+        let shared = shared(spec.span).filter(|_| !spec.posts);
+        let (memory, offset) = match (shared, key) {
             (Some(shared), None) => shared,
             (None, Some(key)) => private(spec.span, key),
             _ => return None,
@@ -106,6 +107,7 @@ impl DirectEntries {
                 Some((_, false)) => Counts::Operations,
                 Some((_, true)) => Counts::Bytes,
             },
+            is_announced: spec.posts,
         };
         let slot = near.publish(&entry)?;
         self.has_counters |= spec.counter.is_some();
@@ -133,6 +135,16 @@ impl DirectEntries {
         leaving.iter().for_each(|entry| near.withdraw(entry.slot));
         self.leaving.extend(leaving);
         self.leaving.len() > before
+    }
+
+    /// Whether one is published on that portal table entry.
+    pub(crate) fn is_any_on(&self, interface: InterfaceNumber, portal: PortalIndex) -> bool {
+        self.published.iter().any(|e| e.is_on(interface, portal))
+    }
+
+    /// Whether peers have announced what they did with entries that were withdrawn.
+    pub(crate) fn are_leaving_announced(&self) -> bool {
+        self.leaving.iter().any(|e| e.entry.is_announced)
     }
 
     /// Forgets the entries that were withdrawn: no peer accesses them any more.

@@ -75,6 +75,7 @@ impl<O: Owner> Host<O::Span> for Effects<'_, O> {
                 transports: self.transports,
                 to,
                 interface: exchange.interface,
+                rank: exchange.rank,
                 transfer: exchange.transfer,
                 source,
                 sink,

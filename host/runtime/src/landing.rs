@@ -24,6 +24,10 @@ impl<O: Owner> Core<O> {
         request: &Request,
         payload: Payload,
     ) -> u32 {
+        if let Payload::Placed = payload {
+            self.on_placed(origin, request);
+            return 1;
+        }
         let Some((interface, mut effects)) = self.interface(request.interface) else {
             self.refuse(origin, request);
             return 1;
@@ -44,6 +48,19 @@ impl<O: Owner> Core<O> {
             Err(None) => {}
         }
         1
+    }
+
+    /// Reports a put or a get whose initiator has copied the bytes, and knows that it is done.
+    #[cold]
+    fn on_placed(&mut self, origin: Origin, request: &Request) {
+        let Some((interface, mut effects)) = self.interface(request.interface) else {
+            return;
+        };
+        let (process, uid) = (origin.process, origin.uid);
+        if let Ok(accepted) = interface.accept(process, uid, request, &mut effects) {
+            let (_, landed) = interface.begin_landing(accepted, process, uid, request);
+            interface.on_landed(landed, NiFail::Ok, &mut effects);
+        }
     }
 
     /// Lands a put whose bytes came with it in one step; false if it takes more.
@@ -89,7 +106,7 @@ impl<O: Owner> Core<O> {
                     O::Mover::deposit(&self.owner, claim, &pieces, (&landed).into())
                 }
                 // No byte of it lands.
-                Payload::Lent(_) => NiFail::Ok,
+                Payload::Lent(_) | Payload::Placed => NiFail::Ok,
                 Payload::Streamed(_) => return self.land_stream(origin, pieces, landed),
             },
             Verb::Get => return self.answer_get(origin, &pieces, landed),
@@ -284,7 +301,7 @@ impl<O: Owner> Core<O> {
                 interface.on_filled(pending, fail, &mut effects);
             }
             Payload::Streamed(_) => self.stream_reply(origin, number, pieces, pending),
-            Payload::Lent(_) => {
+            Payload::Lent(_) | Payload::Placed => {
                 interface.on_filled(pending, NiFail::Undeliverable, &mut effects);
             }
         }

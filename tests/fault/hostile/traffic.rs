@@ -154,6 +154,7 @@ impl Traffic {
                         Ok(())
                     }
                     Payload::Lent(_) => Err("the peer lends nothing".into()),
+                    Payload::Placed => Err("the victim has no direct entry".into()),
                 }
             }
             Arrival::Streamed(origin) if origin.process == self.names[1] => {

@@ -19,7 +19,7 @@ local WHAT = {
     [1] = "sent", [2] = "arrived", [3] = "unreachable", [4] = "fetched", [5] = "filled",
     [6] = "stream is whole", [7] = "stream broken off", [8] = "process lost",
 }
-local PLACE = { [0] = "with the message", [1] = "left in place", [2] = "follows as a stream" }
+local PLACE = { [0] = "with the message", [1] = "left in place", [2] = "follows as a stream", [3] = "already at its target" }
 local LAST_WITH_WORDS = 3
 
 local PACKET = { [1] = "data", [2] = "acknowledgement", [3] = "probe", [4] = "close", [5] = "reset" }

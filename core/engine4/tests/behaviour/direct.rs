@@ -4,8 +4,8 @@ use crate::rig::*;
 use lintel_engine4::{Deferred, DescriptorSpec, EntrySpec, Transfer};
 use lintel_memory::{Buffer, Ghost, Span};
 use lintel_types::{
-    AckRequest, CounterIndex, CountingEvent, Event, EventKind, Handle, Limits, List, MdOptions, MeOptions,
-    NiOptions, Operation, PortalIndex, ProcessId, PtOptions,
+    AckRequest, CounterIndex, CountingEvent, Event, EventKind, Handle, Limits, List, MdOptions,
+    MeOptions, NiOptions, Operation, PortalIndex, ProcessId, PtOptions,
 };
 use lintel_wire::Verb;
 
@@ -49,7 +49,7 @@ fn an_entry_that_leaves_no_trace_but_its_bytes_is_direct() {
 }
 
 #[test]
-fn an_entry_that_reports_restricts_or_moves_is_not_direct() {
+fn an_entry_that_restricts_or_moves_is_not_direct() {
     let mut node = node(MATCHING);
     let portal = node.portal(PtOptions::empty());
     let quiet = silent(portal);
@@ -59,7 +59,6 @@ fn an_entry_that_reports_restricts_or_moves_is_not_direct() {
     };
     let pieces = vec![Ghost::new(BASE, 8), Ghost::new(BASE + 64, 8)];
     let others = [
-        entry(portal),
         with(MeOptions::USE_ONCE),
         with(MeOptions::MANAGE_LOCAL),
         with(MeOptions::ACK_DISABLE),
@@ -87,6 +86,32 @@ fn an_entry_that_reports_restricts_or_moves_is_not_direct() {
     assert!(is_direct(&node, entry));
     node.interface.unlink(entry).unwrap();
     assert!(!is_direct(&node, entry), "the handle is stale");
+}
+
+#[test]
+fn an_entry_that_posts_is_direct_unless_it_counts_too() {
+    let mut node = node(MATCHING);
+    let counter = node.counter();
+    let portal = node.portal(PtOptions::empty());
+    let mut posts = |counter, options| {
+        let spec = entry(portal);
+        let options = spec.options | options;
+        let spec = EntrySpec {
+            counter,
+            options,
+            ..spec
+        };
+        let entry = node.append(spec, List::Priority);
+        let direct = node.interface.direct_entry(entry);
+        node.interface.unlink(entry).unwrap();
+        direct.map(|direct| direct.posts)
+    };
+    let (counts, silent) = (MeOptions::EVENT_CT_COMM, MeOptions::EVENT_SUCCESS_DISABLE);
+    assert_eq!(posts(Handle::CT_NONE, MeOptions::empty()), Some(true));
+    assert_eq!(posts(counter, MeOptions::empty()), Some(true));
+    assert_eq!(posts(counter, counts), None);
+    assert_eq!(posts(counter, counts | silent), Some(false));
+    assert_eq!(posts(Handle::CT_NONE, silent), Some(false));
 }
 
 #[test]

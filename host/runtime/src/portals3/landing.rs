@@ -306,7 +306,7 @@ impl<O: Owner3> Portals3<O> {
                 interface.on_filled(pending, fail, &mut effects);
             }
             Payload::Streamed(_) => self.stream_reply(transports, origin, pieces, pending),
-            Payload::Lent(_) => {
+            Payload::Lent(_) | Payload::Placed => {
                 interface.on_filled(pending, NiFail::Undeliverable, &mut effects);
             }
         }
