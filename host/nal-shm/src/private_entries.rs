@@ -75,11 +75,14 @@ impl Peer {
     /// better copied here: it makes no call that would take a message, nor does it wait for one.
     #[inline]
     fn is_away(&mut self, length: u64) -> bool {
-        if self.view.private.is_empty() || !self.has_read_all() {
+        if self.view.private.is_empty() {
             return false;
         }
         let is_asleep = is_armed(&self.segment, self.needs_fence);
-        is_asleep || self.choice.copies_at_once(length) && !self.polls()
+        // Most often neither: then nothing is looked at that the peer writes to.
+        (is_asleep || self.choice.copies_at_once(length))
+            && self.has_read_all()
+            && (is_asleep || !self.polls())
     }
 
     /// Whether the peer has read all that was sent to it but what it needn't read soon.
