@@ -465,11 +465,6 @@ impl Peer {
         self.tally.chunks += 1;
     }
 
-    /// So many bytes were copied beside the ring.
-    pub(crate) fn note_copied(&mut self, bytes: u64) {
-        self.tally.copied += bytes;
-    }
-
     /// Bytes of memory that what waits here takes.
     pub(crate) fn backlog(&self) -> u64 {
         self.backlog

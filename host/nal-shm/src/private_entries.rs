@@ -199,7 +199,6 @@ impl Peer {
         }
         if is_announced {
             self.quick.end();
-            self.note_copied(wanted.length);
         }
         if is_announced || count.is_some() {
             self.ring_waiting_caller();
