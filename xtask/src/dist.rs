@@ -86,7 +86,9 @@ pub fn install_all(tree: &Tree, place: &Place) -> Outcome {
     Ok(())
 }
 
-fn build(tree: &Tree) -> Outcome {
+/// Builds all that is installed, together: one library without the others has other features of
+/// what they share, and would be made anew.
+pub fn build(tree: &Tree) -> Outcome {
     let mut cargo = tree.cargo();
     cargo.args(["build", "--quiet", "--release"]);
     for package in PACKAGES {

@@ -19,23 +19,18 @@ use std::time::Duration;
 
 use toml::{Table, Value};
 
+use crate::dist;
 use crate::report::{Outcome, Report};
 use crate::shell::{self, Tree};
 
 const BUDGET: &str = "spec/instructions.toml";
 const HEADER: &str = "/usr/include/valgrind/callgrind.h";
-/// The programs: the package of the library, the library's file, the name that it is loaded by,
-/// and the source.
-const PROGRAMS: [[&str; 4]; 4] = [
-    ["portals4-c", "libportals.so", PORTALS, "calls.c"],
-    [
-        "portals3-c",
-        "libportals3.so",
-        "libportals3.so.0",
-        "calls3.c",
-    ],
-    ["cci-c", "libcci.so", "libcci.so.2", "calls_cci.c"],
-    ["ptlcoll-c", "libptlcoll.so", COLLECTIVES, "calls_coll.c"],
+/// The programs: the library's file, the name that it is loaded by, and the source.
+const PROGRAMS: [[&str; 3]; 4] = [
+    ["libportals.so", PORTALS, "calls.c"],
+    ["libportals3.so", "libportals3.so.0", "calls3.c"],
+    ["libcci.so", "libcci.so.2", "calls_cci.c"],
+    ["libptlcoll.so", COLLECTIVES, "calls_coll.c"],
 ];
 /// Built first: the program of [`COLLECTIVES`] calls it, too.
 const PORTALS: &str = "libportals.so.4";
@@ -99,6 +94,7 @@ fn compiler(tree: &Tree) -> Result<String, String> {
 
 /// Builds the libraries and the programs that call them; returns the programs.
 fn build(tree: &Tree) -> Result<Vec<PathBuf>, String> {
+    dist::build(tree)?;
     let folder = tree.fresh_folder("instructions")?;
     let programs = PROGRAMS
         .iter()
@@ -109,10 +105,8 @@ fn build(tree: &Tree) -> Result<Vec<PathBuf>, String> {
 fn build_one(
     tree: &Tree,
     folder: &Path,
-    [package, built, soname, source]: &[&str; 4],
+    [built, soname, source]: &[&str; 3],
 ) -> Result<PathBuf, String> {
-    let words = ["build", "--quiet", "--release", "--package", package];
-    shell::run(tree.cargo().args(words))?;
     let library = folder.join(soname);
     let built = tree.target.join("release").join(built);
     std::fs::copy(&built, &library).map_err(|e| format!("{}: {e}", built.display()))?;

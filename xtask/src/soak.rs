@@ -120,9 +120,12 @@ fn given(words: &Arguments, options: &[&str]) -> Vec<String> {
     options.iter().filter_map(value).flatten().collect()
 }
 
+/// How programs of the crate that breaks things are built.
+const PROFILE: &str = "fault";
+
 /// A program of the crate that breaks things, built afresh.
 pub fn program(tree: &Tree, name: &str) -> Result<Command, String> {
-    let build = ["build", "--quiet", "--release", "--package", "lintel-fault"];
-    shell::run(tree.cargo().args(build))?;
-    Ok(Command::new(tree.target.join("release").join(name)))
+    let build = ["build", "--quiet", "--profile", PROFILE];
+    shell::run(tree.cargo().args(build).args(["--package", "lintel-fault"]))?;
+    Ok(Command::new(tree.target.join(PROFILE).join(name)))
 }

@@ -76,7 +76,8 @@ fn installed(tree: &Tree) -> Result<PathBuf, String> {
     if let Some(mdbook) = super::renderer(tree) {
         return Ok(mdbook);
     }
-    let words = ["install", "--quiet", "--locked", MDBOOK];
+    // Soon built; the book has few pages.
+    let words = ["install", "--quiet", "--debug", "--locked", MDBOOK];
     let features = ["--no-default-features", "--features", "search", "--root"];
     let root = tree.path(super::TOOLS);
     shell::run(tree.cargo().args(words).args(features).arg(root))?;
