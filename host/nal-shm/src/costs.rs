@@ -30,6 +30,9 @@ const LEAST_TOGETHER: u64 = 64 * 1024;
 const MOST_TOGETHER: u64 = 1024 * 1024;
 const UNKNOWN_TOGETHER: u64 = 256 * 1024;
 
+/// The part of a body's time that it may take to find out whether the peer polls.
+const ASKING_PART: f32 = 1.0 / 8.0;
+
 /// The threshold's least value, and what holds before anything is known, bytes.
 const LEAST: u64 = 2048;
 const UNKNOWN: u64 = 16 * 1024;
@@ -90,14 +93,17 @@ impl Costs {
         }
     }
 
-    /// Bytes from which on a copy by the system, which its initiator has made for it, takes no
-    /// longer than both sides do over the ring: nothing is announced or answered.
+    /// Bytes from which on an initiator has the system copy to a peer that neither sleeps nor polls:
+    /// either that takes no longer than both sides do over the ring, since nothing is announced or
+    /// answered; or finding out whether the peer polls, within the time of a call, costs little
+    /// beside the body, and a peer that doesn't poll would keep it waiting.
     fn direct_threshold(&self, ring_kib_ns: Option<f32>) -> u64 {
-        let call_ns = match self {
-            Costs::Measured(copy) => copy.call_ns,
-            Costs::Set(_) => 0.0,
+        let Costs::Measured(copy) = self else {
+            return self.meeting(ring_kib_ns, 0.0);
         };
-        self.meeting(ring_kib_ns, call_ns)
+        let asks = ring_kib_ns.map(|ring| copy.call_ns / ASKING_PART / ring * 1024.0);
+        let asks = asks.map_or(u64::MAX, |bytes| (bytes as u64).max(LEAST));
+        self.meeting(ring_kib_ns, copy.call_ns).min(asks)
     }
 
     /// Bytes of lent bodies from which on one call of the system moves no further body.
@@ -513,6 +519,16 @@ mod tests {
         // 440 ns and 35 ns a KiB to 220 ns a KiB.
         assert!(!choice.copies_at_once(2300) && choice.copies_at_once(2600));
         assert!(choice.direct < choice.alone.bytes);
+        // However quick the ring is, a long body can wait for the answer to whether the peer polls.
+        let mut quick = Choice::new(Costs::Measured(SystemCopy {
+            call_ns: 200.0,
+            kib_ns: 35.0,
+        }));
+        push(&mut quick, 4096, 20.0, 20);
+        assert!(
+            !quick.copies_at_once(32 << 10) && quick.copies_at_once(64 << 10),
+            "{quick:?}"
+        );
         let set = Choice::new(Costs::Set(5000));
         assert!(!set.copies_at_once(4999) && set.copies_at_once(5000));
     }
@@ -606,19 +622,21 @@ mod tests {
 
     #[test]
     fn a_lent_body_costs_its_part_of_what_was_moved_together() {
-        let begun = Instant::now() - Duration::from_micros(100);
-        let mut cost = [1, 4].map(|bodies| {
+        for bodies in [1, 4] {
+            let begun = Instant::now() - Duration::from_micros(100);
             let mut received = Received::new(COSTS);
             (0..2).for_each(|_| received.begin_fetch());
             received.timed.as_mut().expect("it is timed").begun = begun;
             received.note_fetched(u64::from(bodies) * 4096);
             received.note_together(bodies);
-            known(received.end(true).expect("it was timed")).lent_streaming
-        });
-        let [one, four] = cost
-            .each_mut()
-            .map(|cost| cost.take().expect("it is known"));
-        assert!((3.5..4.5).contains(&(one / four)), "{one} {four}");
+            let part = || begun.elapsed().as_nanos() as f32 / bodies as f32 - 4.0 * 35.0;
+            let least = part();
+            let ended = received.end(true).expect("it was timed");
+            let most = part();
+            let cost = known(ended).lent_streaming.expect("it is known");
+            let is_part = (least - UNIT_NS..=most).contains(&cost);
+            assert!(is_part, "{bodies}: {cost} of {least} to {most}");
+        }
     }
 
     #[test]

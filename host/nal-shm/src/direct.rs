@@ -387,7 +387,7 @@ impl ShmNal {
         if let Some(table) = peer.segment.direct().read() {
             peer.view.refresh(table);
             match can_copy && !peer.view.private.is_empty() {
-                true => peer.find_process(self.segment.job()),
+                true => peer.look_into_private(self.segment.job()),
                 false => peer.view.private.clear(),
             }
         }
@@ -397,7 +397,13 @@ impl ShmNal {
     fn look_for_direct(&mut self) {
         let may_have = |peer: &Peer| !peer.view.entries.is_empty() || peer.has_new_direct();
         self.looks_at_direct = !self.shared_slots.is_empty() || self.peers.iter().any(may_have);
-        self.knows_private = self.peers.iter().any(|peer| !peer.view.private.is_empty());
+        self.look_for_private();
+    }
+
+    /// Finds out from which length on to ask whether a peer is away.
+    pub(crate) fn look_for_private(&mut self) {
+        let all = self.peers.iter().map(Peer::away_from);
+        self.away_from = all.min().unwrap_or(u64::MAX);
     }
 
     /// What peers have counted at the entry of this process in that slot, modulo 2^64.

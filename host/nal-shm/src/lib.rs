@@ -101,8 +101,9 @@ pub struct ShmNal {
     shared_slots: Vec<usize>,
     /// Whether they, or those of a peer, are to be looked for.
     looks_at_direct: bool,
-    /// Whether a peer has direct entries that the system copies from and to.
-    knows_private: bool,
+    /// Bytes from which on it is worth asking whether a peer is [away](Self::is_away): all while
+    /// one may sleep, none if no peer has direct entries that the system copies from and to.
+    away_from: u64,
 }
 
 impl ShmNal {
@@ -132,7 +133,7 @@ impl ShmNal {
             accesses: Accesses::default(),
             shared_slots: Vec::new(),
             looks_at_direct: false,
-            knows_private: false,
+            away_from: u64::MAX,
         }
     }
 
@@ -284,6 +285,7 @@ impl ShmNal {
         }
         self.waiting += usize::from(peer.waits() && !waited);
         self.looks_at_direct |= peer.has_new_direct();
+        self.away_from = self.away_from.min(peer.away_from());
         Ok(())
     }
 
@@ -369,6 +371,7 @@ impl Nal for ShmNal {
             let peer = &mut self.peers[index];
             if last == to && peer.try_copy(words, operand, pieces) {
                 self.looks_at_direct |= peer.has_new_direct();
+                self.away_from = self.away_from.min(peer.away_from());
                 return Ok(());
             }
         }

@@ -3,7 +3,7 @@
 use crate::costs::{Choice, Costs};
 use crate::direct::{Quick, View};
 use crate::layout::{CLOSED, FREE, LANES, Lanes, OPEN, REACH_UNKNOWN, REACH_YES, TAKEN};
-use crate::private_entries::Silent;
+use crate::private_entries::{Away, Silent};
 use crate::record::{FORM_SHIFT, Form};
 use crate::tally::Tally;
 use lintel_claim::{Claim, Key, Lease, Lent, Loan, copy_vectored};
@@ -54,6 +54,8 @@ pub(crate) struct Peer {
     pub(crate) needs_fence: bool,
     /// Its direct entries.
     pub(crate) view: View,
+    /// Whether to ask if it is away.
+    pub(crate) away: Away,
     /// Records sent last that the peer needn't read soon.
     pub(crate) silent: Silent,
     /// Whether they can be accessed at once. Ends with all that is sent.
@@ -175,6 +177,7 @@ impl Peer {
             choice: Choice::new(costs),
             needs_fence,
             view: View::default(),
+            away: Away::default(),
             silent: Silent::default(),
             quick: Quick::default(),
             holds_rings: false,
@@ -297,6 +300,7 @@ impl Peer {
 
     #[cold]
     fn ring_sleeper(&mut self) -> bool {
+        self.note_asleep();
         if self.holds_rings && helper_sleeps(&self.segment) {
             self.is_ring_held = true;
             return true;

@@ -20,6 +20,29 @@ const PROBE_WORDS: Words = [(Form::Probe as u64) << FORM_SHIFT, 0, 0, 0, 0, 0];
 /// Announcements that a peer may leave unread. The next message is sent, and wakes it.
 const MOST_SILENT: u32 = 64;
 
+/// Bytes below which no copy is made for who is awake.
+const LEAST_COPIED: u64 = 2048;
+/// How often a peer that was asleep is found awake in a row until it is asked no more.
+const MOST_IN_VAIN: u8 = 16;
+
+/// Whether to ask if a peer is away: messages cost a third less to start if nobody asks.
+#[derive(Clone, Copy)]
+pub(crate) struct Away {
+    /// Bytes from which on.
+    from: u64,
+    /// How often in vain before short ones are no longer asked for.
+    left: u8,
+}
+
+impl Default for Away {
+    fn default() -> Away {
+        Away {
+            from: u64::MAX,
+            left: 0,
+        }
+    }
+}
+
 /// The records sent last, as far as the peer needn't read them soon: probes and announcements. By
 /// the ring's position ahead of them and behind them, in slots.
 #[derive(Clone, Copy, Default)]
@@ -76,13 +99,41 @@ impl Peer {
     #[inline]
     fn is_away(&mut self, length: u64) -> bool {
         if self.view.private.is_empty() {
+            self.away = Away::default();
             return false;
         }
         let is_asleep = is_armed(&self.segment, self.needs_fence);
+        match is_asleep {
+            true => self.note_asleep(),
+            false => self.note_awake(),
+        }
         // Most often neither: then nothing is looked at that the peer writes to.
         (is_asleep || self.choice.copies_at_once(length))
             && self.has_read_all()
             && (is_asleep || !self.polls())
+    }
+
+    /// Bytes from which on it is worth asking whether the peer is away.
+    #[inline(always)]
+    pub(crate) fn away_from(&self) -> u64 {
+        self.away.from
+    }
+
+    /// The peer sleeps, and may again.
+    pub(crate) fn note_asleep(&mut self) {
+        if !self.view.private.is_empty() {
+            self.away = Away {
+                from: 0,
+                left: MOST_IN_VAIN,
+            };
+        }
+    }
+
+    fn note_awake(&mut self) {
+        self.away.left = self.away.left.saturating_sub(1);
+        if self.away.left == 0 {
+            self.away.from = LEAST_COPIED;
+        }
     }
 
     /// Whether the peer has read all that was sent to it but what it needn't read soon.
@@ -137,9 +188,10 @@ impl Peer {
         }
     }
 
-    /// Finds out whether the system lets this process copy memory of the peer.
+    /// Finds out whether the system lets this process copy memory of the peer, which was probably
+    /// away when it published an entry for that.
     #[cold]
-    pub(crate) fn find_process(&mut self, job: &str) {
+    pub(crate) fn look_into_private(&mut self, job: &str) {
         let watch = || Watch::open(job, self.process(), self.inode());
         let process = match self.view.private.process {
             Some(known) => known,
@@ -149,8 +201,9 @@ impl Peer {
                 .unwrap_or(0),
         };
         self.view.private.process = Some(process);
-        if process == 0 {
-            self.view.private.clear();
+        match process {
+            0 => self.view.private.clear(),
+            _ => self.note_asleep(),
         }
     }
 
@@ -211,14 +264,28 @@ impl ShmNal {
     /// Whether a peer has entries that the system copies from and to.
     #[inline(always)]
     pub fn knows_private(&self) -> bool {
-        self.knows_private
+        self.away_from != u64::MAX
+    }
+
+    /// Whether so many bytes may be for a process that [is away](Self::is_away).
+    #[inline(always)]
+    pub fn may_be_away(&self, length: u64) -> bool {
+        length >= self.away_from
     }
 
     /// Whether that process has such entries, and won't copy so many bytes itself.
     #[inline(never)]
     pub fn is_away(&mut self, process: ProcessId, length: u64) -> bool {
-        let index = self.index_of(process);
-        index.is_some_and(|index| self.peers[index].is_away(length))
+        let Some(index) = self.index_of(process) else {
+            return false;
+        };
+        let peer = &mut self.peers[index];
+        let before = peer.away_from();
+        let is_away = peer.is_away(length);
+        if peer.away_from() != before {
+            self.look_for_private();
+        }
+        is_away
     }
 
     /// Copies between memory of this process and an entry of one that is [away](Self::is_away);

@@ -52,7 +52,10 @@ impl<O: Owner> Library<O> {
     pub fn start_by(&self, transfer: impl Fn() -> Transfer) -> Result<()> {
         self.check_alive()?;
         let guard = self.core.lock();
-        let may_carry_out = guard.as_ref().is_some_and(Core::may_carry_out);
+        let length = transfer().length;
+        let may_carry_out = guard
+            .as_ref()
+            .is_some_and(|core| core.may_carry_out(length));
         let started = if may_carry_out {
             keep_aside();
             // A copy for all but the common path, which has none in memory.

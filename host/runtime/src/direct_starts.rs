@@ -101,11 +101,11 @@ impl<O: Owner> Core<O> {
         O::PLACEMENT == Placement::Accelerated && near.is_some_and(ShmNal::looks_at_direct)
     }
 
-    /// Whether peers have direct entries of either kind.
+    /// Whether an operation on so many bytes may be on a direct entry of a peer, of either kind.
     #[inline(always)]
-    pub(crate) fn may_carry_out(&self) -> bool {
+    pub(crate) fn may_carry_out(&self, length: u64) -> bool {
         let near = self.transports.nal.near();
-        let may = |near: &ShmNal| near.looks_at_direct() | near.knows_private();
+        let may = |near: &ShmNal| near.looks_at_direct() | near.may_be_away(length);
         O::PLACEMENT == Placement::Accelerated && near.is_some_and(may)
     }
 
