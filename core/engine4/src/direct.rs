@@ -53,7 +53,7 @@ pub struct DirectSpec<S> {
     pub ignore_bits: u64,
     /// Counts messages, or their bytes.
     pub counter: Option<(CounterIndex, bool)>,
-    /// Each message posts an event: this process has to be told of it.
+    /// Each message posts an event: this process has to hear of it.
     pub posts: bool,
 }
 

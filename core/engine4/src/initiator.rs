@@ -62,7 +62,7 @@ impl Transfer {
         }
     }
 
-    /// The request that asks a target for it, or tells one of it: unanswered, from a process of
+    /// The request that asks a target for it, or reports it there: unanswered, from a process of
     /// that rank.
     #[inline(always)]
     pub fn request(&self, interface: InterfaceNumber, rank: u32) -> Request {

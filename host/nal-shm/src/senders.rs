@@ -141,6 +141,7 @@ impl ShmNal {
         if let Some(moved) = self.peers.get(index) {
             self.by_process.insert(moved.process(), index);
         }
+        self.look_for_private();
         peer.close();
         peer.clear_away();
         self.diagnostics.lost_peers += 1;
