@@ -115,6 +115,8 @@ fn test(tree: &Tree, sanitizer: Sanitizer, length: Length) -> Outcome {
         .env("RUSTC_BOOTSTRAP", "1")
         .env("RUSTFLAGS", flags(word))
         .env("TSAN_OPTIONS", options(tree))
+        // Suppressions name functions by their paths, which line tables alone don't have.
+        .env("CARGO_PROFILE_DEV_DEBUG", "full")
         .env("RUST_TEST_THREADS", threads(sanitizer))
         // Build scripts and macros run on this machine, and aren't what is looked at.
         .args(["test", "--quiet", "--tests", "--no-fail-fast", "--target"])
