@@ -200,8 +200,9 @@ static void end_under_fire(struct side *side, int unlinks)
         return;
     }
     const volatile unsigned int *word = (const volatile unsigned int *)(side->memory + 64);
-    const unsigned int           some = 5 + side->rig.me.phys.pid % 40;
-    const time_t                 until = time(NULL) + PATIENCE_MS / 1000;
+    /* Perhaps more than the target can leave unread. */
+    const unsigned int some  = 5 + side->rig.me.phys.pid % 200;
+    const time_t       until = time(NULL) + PATIENCE_MS / 1000;
     *(volatile unsigned int *)(side->memory + 64) = 0;
     while (*word < some && time(NULL) < until) {
         sched_yield();

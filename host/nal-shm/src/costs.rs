@@ -34,7 +34,7 @@ const UNKNOWN_TOGETHER: u64 = 256 * 1024;
 const ASKING_PART: f32 = 1.0 / 8.0;
 
 /// The threshold's least value, and what holds before anything is known, bytes.
-const LEAST: u64 = 2048;
+pub(crate) const LEAST: u64 = 2048;
 const UNKNOWN: u64 = 16 * 1024;
 
 /// Long bodies of which one is timed, at either side.

@@ -4,12 +4,13 @@
 //! announcements in the ring, without ringing: the peer reads them in its next call.
 
 use crate::ShmNal;
+use crate::costs::LEAST;
 use crate::direct::{Wanted, fence_by};
 use crate::layout::Lanes;
 use crate::outbound::Peer;
 use crate::record::{FORM_SHIFT, Form};
 use lintel_claim::{Claim, CrossMemoryError, Key, RemoteMemory, RemoteSpan};
-use lintel_direct::{CopyKey, Entry};
+use lintel_direct::{CopyKey, Counts, Entry};
 use lintel_memory::length;
 use lintel_presence::{Watch, caller_waits, is_armed};
 use lintel_types::ProcessId;
@@ -20,8 +21,6 @@ const PROBE_WORDS: Words = [(Form::Probe as u64) << FORM_SHIFT, 0, 0, 0, 0, 0];
 /// Announcements that a peer may leave unread. The next message is sent, and wakes it.
 const MOST_SILENT: u32 = 64;
 
-/// Bytes below which no copy is made for who is awake.
-const LEAST_COPIED: u64 = 2048;
 /// How often a peer that was asleep is found awake in a row until it is asked no more.
 const MOST_IN_VAIN: u8 = 16;
 
@@ -63,6 +62,15 @@ struct Private {
     slot: usize,
     entry: Entry,
     key: Key,
+}
+
+/// Where the system copies from or to.
+struct Target {
+    slot: usize,
+    counts: Counts,
+    is_announced: bool,
+    memory: RemoteMemory,
+    span: RemoteSpan,
 }
 
 impl PrivateEntries {
@@ -132,7 +140,7 @@ impl Peer {
     fn note_awake(&mut self) {
         self.away.left = self.away.left.saturating_sub(1);
         if self.away.left == 0 {
-            self.away.from = LEAST_COPIED;
+            self.away.from = LEAST;
         }
     }
 
@@ -145,17 +153,24 @@ impl Peer {
         }
     }
 
-    /// Sends words that the peer, which has read all others, needn't read soon; false if it has
-    /// left too many of them unread.
-    fn push_silently(&mut self, words: &Words) -> bool {
+    /// Where the records begin that the peer, which has read all others, needn't read soon;
+    /// nothing if it has left too many of them unread.
+    fn silent_begin(&mut self) -> Option<u32> {
         let position = self.sender.position().0;
         let begin = match self.sender.is_drained() {
             true => position,
             false => self.silent.begin,
         };
-        if position.wrapping_sub(begin) >= MOST_SILENT
-            || self.sender.push_short(words, &[]).is_err()
-        {
+        (position.wrapping_sub(begin) < MOST_SILENT).then_some(begin)
+    }
+
+    /// Sends words that the peer, which has read all others, needn't read soon; false if it has
+    /// left too many of them unread.
+    fn push_silently(&mut self, words: &Words) -> bool {
+        let Some(begin) = self.silent_begin() else {
+            return false;
+        };
+        if self.sender.push_short(words, &[]).is_err() {
             return false;
         }
         let end = self.sender.position().0;
@@ -207,56 +222,70 @@ impl Peer {
         }
     }
 
+    /// What a put or a get wants, if the system can copy from there or to there.
+    fn find_private(&self, wanted: &Wanted) -> Option<Target> {
+        let Private { slot, entry, key } = self.view.private.find(wanted)?;
+        Some(Target {
+            slot: *slot,
+            counts: entry.counts,
+            is_announced: entry.is_announced,
+            memory: RemoteMemory {
+                process: self.view.private.process?,
+                key: *key,
+            },
+            span: RemoteSpan {
+                address: entry.offset.wrapping_add(wanted.offset),
+                length: wanted.length,
+            },
+        })
+    }
+
     /// Has the system copy what a put or a get wants; nothing, with nothing counted, if the
     /// message has to be sent. Nothing that was sent before is overtaken.
     fn copy_private(&mut self, wanted: &Wanted, local: &[Claim], words: &Words) -> Option<()> {
         if self.waits() || self.closed || !self.has_read_all() {
             return None;
         }
-        let found = self.view.private.find(wanted)?;
-        let (slot, counts, version) = (found.slot, found.entry.counts, self.view.version());
-        let is_announced = found.entry.is_announced;
-        let memory = RemoteMemory {
-            process: self.view.private.process?,
-            key: found.key,
-        };
-        let remote = [RemoteSpan {
-            address: found.entry.offset.wrapping_add(wanted.offset),
-            length: wanted.length,
-        }];
-        let table = self.segment.direct();
+        let target = self.find_private(wanted)?;
+        // Before anything is copied: what isn't announced has no event.
+        if target.is_announced && self.silent_begin().is_none() {
+            return None;
+        }
+        let fence = fence_by(self.needs_fence);
         let word = &self.segment.lane(self.lane).accessing;
-        if !word.begin(table, version, fence_by(self.needs_fence)) {
+        if !word.begin(self.segment.direct(), self.view.version(), fence) {
             return None;
         }
         let copied = match wanted.puts {
-            true => memory.push(local, &remote),
-            false => memory.pull(&remote, local),
+            true => target.memory.push(local, &[target.span]),
+            false => target.memory.pull(&[target.span], local),
         };
-        let count = counts.of(wanted.length);
-        // Before the access ends: who has withdrawn the entry reads all that was announced.
-        let is_done = copied == Ok(wanted.length)
-            && (!is_announced || self.push_silently(&Form::Placed.on(words)));
-        let table = self.segment.direct();
-        if let (true, Some(by)) = (is_done, count) {
-            table.add(slot, by);
-        }
+        // Before the access ends: who has withdrawn the entry counts and reads what was done.
+        let is_done = copied == Ok(wanted.length) && self.report(&target, wanted.length, words);
         self.segment.lane(self.lane).accessing.end();
         match copied {
             // The message finds out what isn't there.
             Ok(_) | Err(CrossMemoryError::Fault { .. }) => {}
             Err(_) => self.view.private.clear(),
         }
-        if !is_done {
-            return None;
-        }
-        if is_announced {
-            self.quick.end();
-        }
-        if is_announced || count.is_some() {
+        if is_done && (target.is_announced || target.counts != Counts::Nothing) {
             self.ring_waiting_caller();
         }
-        Some(())
+        is_done.then_some(())
+    }
+
+    /// Announces and counts a copy of so many bytes, as the entry wants; false if it can't be.
+    fn report(&mut self, target: &Target, length: u64, words: &Words) -> bool {
+        if target.is_announced {
+            self.quick.end();
+            if !self.push_silently(&Form::Placed.on(words)) {
+                return false;
+            }
+        }
+        if let Some(by) = target.counts.of(length) {
+            self.segment.direct().add(target.slot, by);
+        }
+        true
     }
 }
 

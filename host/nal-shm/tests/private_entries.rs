@@ -302,6 +302,7 @@ fn who_leaves_announcements_unread_is_sent_a_message_in_the_end() {
         .take_while(|i| pair.put(*i, 8, 8).is_some())
         .collect();
     assert!((8..1000).contains(&all.len()), "{}", all.len());
+    assert_eq!(pair.word(1), all.len() as u64 - 1, "nothing is copied then");
     assert_eq!(pair.announced(), all);
     assert_eq!(pair.put(7, 8, 8), Some(()), "it has read them");
     pair.send();
@@ -347,4 +348,19 @@ fn what_was_announced_has_come_once_nobody_accesses_an_entry_that_was_withdrawn(
         let done = puts.join().expect("it ends");
         assert_eq!(announced, done);
     });
+}
+
+#[test]
+fn who_never_had_a_direct_entry_is_announced_nothing() {
+    let mut pair = Pair::announcing("forged");
+    let mut words = words(7);
+    words[0] |= 6 << 36;
+    let nothing = Outgoing::Copied {
+        operand: None,
+        pieces: &[],
+    };
+    let to = pair.to();
+    pair.initiator.send(to, &words, nothing).expect("it lives");
+    assert_eq!(pair.receive(), 0);
+    assert_eq!(pair.target.diagnostics().corrupt_lanes, 1);
 }

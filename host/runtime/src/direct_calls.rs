@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 /// How long a peer may be in the middle of a copy.
 const ACCESS_TIMEOUT: Duration = Duration::from_secs(2);
-/// More messages than lie in all rings of this process at any time.
+/// As many messages as lie in all rings of this process at most.
 const MOST_IN_RINGS: usize = 1 << 17;
 /// Looks after which a thread that waits for a peer's copy sleeps between them, and how long.
 const LOOKS: u32 = 100;
@@ -206,9 +206,9 @@ impl<O: Owner> Core<O> {
         index: PortalIndex,
     ) -> Result<bool> {
         self.transports.withdraw(|entry| entry.is_on(number, index));
-        // An arrival may have had one published again.
-        let are_left = self.settle_direct() && !self.transports.direct.is_any_on(number, index);
-        let (interface, _) = self.interface(number).ok_or(Error::NoInit)?;
+        // Nothing is published while entries that were withdrawn are being left.
+        let are_left = self.settle_direct();
+        let (interface, _) = self.interface(number).ok_or(Error::ArgInvalid)?;
         let is_done = are_left && interface.portal_disable(index)?;
         if !is_done {
             self.progress();

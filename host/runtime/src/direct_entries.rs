@@ -137,11 +137,6 @@ impl DirectEntries {
         self.leaving.len() > before
     }
 
-    /// Whether one is published on that portal table entry.
-    pub(crate) fn is_any_on(&self, interface: InterfaceNumber, portal: PortalIndex) -> bool {
-        self.published.iter().any(|e| e.is_on(interface, portal))
-    }
-
     /// Whether peers have announced what they did with entries that were withdrawn.
     pub(crate) fn are_leaving_announced(&self) -> bool {
         self.leaving.iter().any(|e| e.entry.is_announced)
