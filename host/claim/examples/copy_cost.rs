@@ -21,6 +21,12 @@ fn main() {
         let time = fastest(100_000, || copy(from.slice(0, black_box(length)), to));
         println!("copy          {length:>6} B {time:>9.1} ns");
     }
+    // To an address a little ahead in its page, where string instructions may be slow.
+    let ahead = to.slice(16, u64::MAX);
+    for length in [512, 4096, 65536] {
+        let time = fastest(10_000, || copy(from.slice(0, black_box(length)), ahead));
+        println!("copy, ahead   {length:>6} B {time:>9.1} ns");
+    }
     let words = [to.slice(0, 8)];
     let operand = black_box(1u64).to_ne_bytes();
     for (name, operation, datatype, bytes) in [
@@ -61,6 +67,10 @@ fn main() {
     for length in [8, 4096, 65536, 1 << 20] {
         let time = fastest(1000, || copy_checked(&[from.slice(0, length)], &[to]));
         println!("copy_checked  {length:>7} B {time:>8.1} ns");
+    }
+    for length in [4096, 8192, 65536, 1 << 20] {
+        let time = fastest(1000, || copy_checked(&[from.slice(0, length)], &[ahead]));
+        println!("the same, ahead {length:>5} B {time:>8.1} ns");
     }
 }
 

@@ -8,6 +8,7 @@ use std::io;
 
 use libc::{iovec, pid_t};
 
+use crate::bounce::{is_slow_here, length_before, with_buffer};
 use crate::claim::Claim;
 use lintel_memory::{Span, Walk};
 
@@ -112,7 +113,8 @@ impl RemoteMemory {
     ///
     /// See [`CrossMemoryError`]; bytes before the failing place are already copied.
     pub fn pull(&self, from: &[RemoteSpan], to: &[Claim]) -> Result<u64, CrossMemoryError> {
-        transfer(Direction::Pull, self.process, Some(self.key), to, from)
+        let call = Call::to(Direction::Pull, self);
+        call.transfer(to, from, is_slow_here)
     }
 
     /// As [`pull`](Self::pull), into bytes of our own.
@@ -134,7 +136,8 @@ impl RemoteMemory {
     ///
     /// See [`CrossMemoryError`]; bytes before the failing place are already copied.
     pub fn push(&self, from: &[Claim], to: &[RemoteSpan]) -> Result<u64, CrossMemoryError> {
-        transfer(Direction::Push, self.process, Some(self.key), from, to)
+        let call = Call::to(Direction::Push, self);
+        call.transfer(from, to, is_slow_here)
     }
 
     /// Whether the system lets this process copy from that one, and the key is right.
@@ -144,8 +147,8 @@ impl RemoteMemory {
     /// See [`CrossMemoryError`].
     pub fn probe(&self) -> Result<(), CrossMemoryError> {
         let (nothing, no_span) = (Walk::<Claim>::new(&[]), Walk::<RemoteSpan>::new(&[]));
-        let guard = Some(self.key);
-        call(Direction::Pull, self.process, guard, &nothing, &no_span).map(|_| ())
+        let call = Call::to(Direction::Pull, self);
+        call.run(&nothing, &no_span, 0).map(|_| ())
     }
 }
 
@@ -158,8 +161,12 @@ impl RemoteMemory {
 ///
 /// See [`CrossMemoryError`].
 pub fn copy_checked(from: &[Claim], to: &[Claim]) -> Result<u64, CrossMemoryError> {
-    let own = std::process::id() as pid_t;
-    transfer(Direction::Pull, own, None, to, from)
+    Call::in_own_memory().transfer(to, from, is_slow_here)
+}
+
+/// As [`copy_checked`], however the system copies.
+pub(crate) fn copy_as_it_lies(from: &[Claim], to: &[Claim]) -> Result<u64, CrossMemoryError> {
+    Call::in_own_memory().transfer(to, from, || false)
 }
 
 /// What the kernel takes as one entry of a list.
@@ -188,72 +195,138 @@ enum Direction {
 
 /// Entries handed to the kernel at once; it takes up to IOV_MAX = 1024, but an array
 /// this small stays on the stack and costs nothing beside the call.
-const BATCH: usize = 16;
+pub(crate) const BATCH: usize = 16;
 
 /// Bytes named at once. Linux moves at most 2 GiB less one page a call (MAX_RW_COUNT)
 /// and refuses entries beyond isize::MAX.
 const BATCH_BYTES: u64 = 1 << 30;
 
-/// Moves bytes between `local` claims and the `remote` pieces of `process` until one
-/// list ends. A call may stop early for any reason; asked again from there, the kernel
-/// names the reason.
-fn transfer<R: Entry>(
-    direction: Direction,
-    process: i32,
-    key: Option<Key>,
-    local: &[Claim],
-    remote: &[R],
-) -> Result<u64, CrossMemoryError> {
-    let (mut local, mut remote) = (Walk::new(local), Walk::new(remote));
-    let mut copied = 0;
-    while !local.is_done() && !remote.is_done() {
-        match call(direction, process, key, &local, &remote) {
-            Ok(0) | Err(CrossMemoryError::Fault { .. }) => {
-                return Err(CrossMemoryError::Fault { copied });
-            }
-            Ok(moved) => {
-                copied += moved;
-                local.advance(moved);
-                remote.advance(moved);
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(copied)
-}
-
-/// One system call; the bytes that it has moved. Where there is a key, the kernel moves
-/// its number first, before it looks at anything else: in a process without that page it
-/// touches nothing.
-fn call<R: Entry>(
+/// What calls that move bytes have in common.
+#[derive(Clone, Copy)]
+struct Call {
     direction: Direction,
     process: pid_t,
     key: Option<Key>,
-    local: &Walk<'_, Claim>,
-    remote: &Walk<'_, R>,
-) -> Result<u64, CrossMemoryError> {
-    let Some(key) = key else {
-        return system_call(
+}
+
+impl Call {
+    fn to(direction: Direction, memory: &RemoteMemory) -> Call {
+        Call {
             direction,
-            process,
-            &Batch::of(None, local),
-            &Batch::of(None, remote),
-        )
-        .map_err(error);
-    };
-    // Over a number that is right, the same number is written.
-    let number = match direction {
-        Direction::Pull => Cell::new(!key.nonce),
-        Direction::Push => Cell::new(key.nonce),
-    };
-    let here = Batch::of(Some(number.as_ptr().cast()), local);
-    let page = std::ptr::without_provenance_mut(key.address as usize);
-    let there = Batch::of(Some(page), remote);
-    match system_call(direction, process, &here, &there) {
-        Ok(moved) if moved >= GUARD && number.get() == key.nonce => Ok(moved - GUARD),
-        // The page isn't there, or it isn't the one.
-        Ok(_) | Err(libc::EFAULT) => Err(CrossMemoryError::NoProcess),
-        Err(code) => Err(error(code)),
+            process: memory.process,
+            key: Some(memory.key),
+        }
+    }
+
+    fn in_own_memory() -> Call {
+        Call {
+            direction: Direction::Pull,
+            process: std::process::id() as pid_t,
+            key: None,
+        }
+    }
+
+    /// Moves bytes between `local` claims and `remote` pieces until one list ends. A call may
+    /// stop early for any reason; asked again from there, the kernel names the reason. What lies
+    /// badly takes the way through a buffer if `is_slow`.
+    fn transfer<R: Entry>(
+        self,
+        local: &[Claim],
+        remote: &[R],
+        is_slow: impl Fn() -> bool,
+    ) -> Result<u64, CrossMemoryError> {
+        let (mut local, mut remote) = (Walk::new(local), Walk::new(remote));
+        let mut copied = 0;
+        while !local.is_done() && !remote.is_done() {
+            let before = match self.direction {
+                Direction::Pull => length_before(&remote, &local, &is_slow),
+                Direction::Push => length_before(&local, &remote, &is_slow),
+            };
+            let moved = match before {
+                0 => self.bounce(local.front(), remote.front()),
+                most => self.run(&local, &remote, most),
+            };
+            match moved {
+                Ok(0) | Err(CrossMemoryError::Fault { .. }) => {
+                    return Err(CrossMemoryError::Fault { copied });
+                }
+                Ok(moved) => {
+                    copied += moved;
+                    local.advance(moved);
+                    remote.advance(moved);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(copied)
+    }
+
+    /// Moves the first bytes of a claim and a piece through a buffer; returns how many.
+    fn bounce<R: Entry>(self, local: Claim, remote: R) -> Result<u64, CrossMemoryError> {
+        let length = local.len().min(remote.length());
+        // One that ends early has moved what came before.
+        let arrived = |copied| match copied {
+            Err(CrossMemoryError::Fault { copied }) => Ok(copied),
+            copied => copied,
+        };
+        match self.direction {
+            Direction::Pull => with_buffer(remote.address(), length, |buffer| {
+                let remote = [remote];
+                let moved = self.run(&Walk::new(&[buffer]), &Walk::new(&remote), buffer.len())?;
+                arrived(copy_as_it_lies(&[buffer.slice(0, moved)], &[local]))
+            }),
+            Direction::Push => with_buffer(local.address(), length, |buffer| {
+                let moved = arrived(copy_as_it_lies(&[local], &[buffer]))?;
+                self.run(&Walk::new(&[buffer]), &Walk::new(&[remote]), moved)
+            }),
+        }
+    }
+
+    /// One system call, for at most so many bytes; those that it has moved. Neither side names more,
+    /// since the kernel looks up all pages that the other process' list names. Where there is a key,
+    /// the kernel moves its number first, before it looks at anything else: in a process without
+    /// that page it touches nothing.
+    fn run<R: Entry>(
+        self,
+        local: &Walk<'_, Claim>,
+        remote: &Walk<'_, R>,
+        most: u64,
+    ) -> Result<u64, CrossMemoryError> {
+        let most = most.min(BATCH_BYTES);
+        let Some(key) = self.key else {
+            let (here, there) = (Batch::of(None, local, most), Batch::of(None, remote, most));
+            return self.system_call(&here, &there).map_err(error);
+        };
+        // Over a number that is right, the same number is written.
+        let number = match self.direction {
+            Direction::Pull => Cell::new(!key.nonce),
+            Direction::Push => Cell::new(key.nonce),
+        };
+        let here = Batch::of(Some(number.as_ptr().cast()), local, most);
+        let page = std::ptr::without_provenance_mut(key.address as usize);
+        let there = Batch::of(Some(page), remote, most);
+        match self.system_call(&here, &there) {
+            Ok(moved) if moved >= GUARD && number.get() == key.nonce => Ok(moved - GUARD),
+            // The page isn't there, or it isn't the one.
+            Ok(_) | Err(libc::EFAULT) => Err(CrossMemoryError::NoProcess),
+            Err(code) => Err(error(code)),
+        }
+    }
+
+    /// The bytes moved; `errno` if it moved nothing.
+    fn system_call(self, here: &Batch, there: &Batch) -> Result<u64, i32> {
+        let system = match self.direction {
+            Direction::Pull => libc::process_vm_readv,
+            Direction::Push => libc::process_vm_writev,
+        };
+        let (local, local_count) = (here.entries.as_ptr(), here.count as libc::c_ulong);
+        let (remote, remote_count) = (there.entries.as_ptr(), there.count as libc::c_ulong);
+        // SAFETY: both lists live through the call and have as many entries as said. What
+        // they name here is claimed for this use (Claim::new) or a number of the caller's
+        // that lives through the call; the kernel checks every page on both sides before it
+        // touches it.
+        let moved = unsafe { system(self.process, local, local_count, remote, remote_count, 0) };
+        u64::try_from(moved).map_err(|_| io::Error::last_os_error().raw_os_error().unwrap_or(0))
     }
 }
 
@@ -267,9 +340,9 @@ struct Batch {
 
 impl Batch {
     /// A guard's number, if there is one, and the next pieces of a walk, cut at
-    /// [`BATCH`] entries and [`BATCH_BYTES`]. The two sides of a call need not be equal:
+    /// [`BATCH`] entries and so many bytes. The two sides of a call need not be equal:
     /// the kernel stops at the shorter one.
-    fn of<P: Entry>(guard: Option<*mut libc::c_void>, walk: &Walk<'_, P>) -> Batch {
+    fn of<P: Entry>(guard: Option<*mut libc::c_void>, walk: &Walk<'_, P>, most: u64) -> Batch {
         let nothing = iovec {
             iov_base: std::ptr::null_mut(),
             iov_len: 0,
@@ -281,7 +354,7 @@ impl Batch {
         if let Some(guard) = guard {
             batch.push(guard, GUARD);
         }
-        let mut room = BATCH_BYTES;
+        let mut room = most;
         for piece in walk.pieces() {
             let length = piece.length().min(room);
             batch.push(piece.start(), length);
@@ -302,32 +375,103 @@ impl Batch {
     }
 }
 
-/// The bytes moved; `errno` if it moved nothing.
-fn system_call(
-    direction: Direction,
-    process: pid_t,
-    here: &Batch,
-    there: &Batch,
-) -> Result<u64, i32> {
-    let system = match direction {
-        Direction::Pull => libc::process_vm_readv,
-        Direction::Push => libc::process_vm_writev,
-    };
-    let (local, local_count) = (here.entries.as_ptr(), here.count as libc::c_ulong);
-    let (remote, remote_count) = (there.entries.as_ptr(), there.count as libc::c_ulong);
-    // SAFETY: both lists live through the call and have as many entries as said. What
-    // they name here is claimed for this use (Claim::new) or a number of the caller's
-    // that lives through the call; the kernel checks every page on both sides before it
-    // touches it.
-    let moved = unsafe { system(process, local, local_count, remote, remote_count, 0) };
-    u64::try_from(moved).map_err(|_| io::Error::last_os_error().raw_os_error().unwrap_or(0))
-}
-
 fn error(code: i32) -> CrossMemoryError {
     match code {
         libc::EPERM | libc::EACCES => CrossMemoryError::Denied,
         libc::ESRCH => CrossMemoryError::NoProcess,
         libc::EFAULT => CrossMemoryError::Fault { copied: 0 },
         _ => CrossMemoryError::System(code),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Lease, Region};
+
+    const LENGTH: usize = 200_000;
+
+    /// Bytes in memory of their own, from that offset of a page on.
+    fn lying_at(offset: u64, bytes: &[u8]) -> (Region, Claim) {
+        let region = Region::new(offset + bytes.len() as u64);
+        region.write(offset, bytes);
+        let claim = region.claim().slice(offset, bytes.len() as u64);
+        (region, claim)
+    }
+
+    /// A long piece that lies well, one that doesn't, and the rest.
+    fn pieces(claim: Claim) -> Vec<Claim> {
+        let (first, second) = (50_000, 90_000);
+        let rest = claim.len() - first - second;
+        vec![
+            claim.slice(0, first),
+            claim.slice(first, second),
+            claim.slice(first + second, rest),
+        ]
+    }
+
+    #[test]
+    fn what_goes_through_a_buffer_arrives_as_it_would_without() {
+        let bytes: Vec<u8> = (0..LENGTH).map(|at| (at * 13 + at / 255) as u8).collect();
+        let lease = Lease::new();
+        let key = lease.key().expect("the system has a page");
+        let memory = RemoteMemory {
+            process: std::process::id() as i32,
+            key,
+        };
+        for (direction, (from, to)) in [Direction::Pull, Direction::Push]
+            .into_iter()
+            .flat_map(|direction| [(0, 8), (8, 0), (4090, 3)].map(|ends| (direction, ends)))
+        {
+            let (_kept, source) = lying_at(from, &bytes);
+            let (sink, target) = lying_at(to, &vec![0; LENGTH]);
+            let spans: Vec<RemoteSpan> = match direction {
+                Direction::Pull => vec![source.into()],
+                Direction::Push => pieces(target).into_iter().map(RemoteSpan::from).collect(),
+            };
+            let call = Call::to(direction, &memory);
+            let copied = match direction {
+                Direction::Pull => call.transfer(&pieces(target), &spans, || true),
+                Direction::Push => call.transfer(&[source], &spans, || true),
+            };
+            assert_eq!(copied, Ok(LENGTH as u64));
+            let mut arrived = vec![0; LENGTH];
+            sink.read(to, &mut arrived);
+            assert!(arrived == bytes, "from {from} to {to}");
+        }
+    }
+
+    #[test]
+    fn pieces_that_lie_well_take_one_call_up_to_one_that_does_not() {
+        let (_kept, source) = lying_at(0, &[1; LENGTH]);
+        let (_sink, well) = lying_at(0, &[0; 50_000]);
+        let (_other, badly) = lying_at(8 + 50_000 % 4096, &[0; 90_000]);
+        let to = [well, badly];
+        let before =
+            |is_slow| length_before(&Walk::new(&[source]), &Walk::new(&to), move || is_slow);
+        assert_eq!(before(true), 50_000);
+        assert_eq!(before(false), 140_000);
+    }
+
+    #[test]
+    fn a_fault_behind_a_buffer_says_how_much_was_moved() {
+        let (_kept, source) = lying_at(0, &[7; LENGTH]);
+        let sink = Region::new(LENGTH as u64);
+        let close = sink.claim().address() + 128 * 1024;
+        let close = std::ptr::with_exposed_provenance_mut(close as usize);
+        // SAFETY: pages of the region, of which only checked copies are made.
+        assert_eq!(0, unsafe { libc::mprotect(close, 4096, libc::PROT_NONE) });
+        let to = sink.claim().slice(8, u64::MAX);
+        let copied = Call::in_own_memory().transfer(&[to], &[source], || true);
+        let Err(CrossMemoryError::Fault { copied }) = copied else {
+            panic!("a page that is closed isn't written to: {copied:?}");
+        };
+        assert!(copied > 120_000 && copied <= 128 * 1024 - 8, "{copied}");
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: as above.
+        assert_eq!(0, unsafe { libc::mprotect(close, 4096, access) });
+        let mut first = [0];
+        sink.read(8, &mut first);
+        assert_eq!(first, [7]);
     }
 }

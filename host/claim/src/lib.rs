@@ -36,6 +36,7 @@
 //! ```
 
 pub mod atomic;
+mod bounce;
 mod claim;
 mod combine;
 mod copy;

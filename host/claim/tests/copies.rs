@@ -26,17 +26,17 @@ fn pattern(length: usize) -> Vec<u8> {
 #[test]
 fn a_copy_moves_exactly_its_bytes_at_every_length_and_alignment() {
     for length in (0..=140).chain([1000, 4096]) {
-        for (from, to) in [(0, 0), (1, 0), (0, 3), (5, 9)] {
-            let source = region_of(&pattern(5000));
-            let sink = region_of(&[0xee; 5000]);
+        for (from, to) in [(0, 0), (1, 0), (0, 3), (5, 9), (2, 4110)] {
+            let source = region_of(&pattern(9000));
+            let sink = region_of(&[0xee; 9000]);
             let moved = copy(
                 source.claim().slice(from, length),
                 sink.claim().slice(to, u64::MAX),
             );
             assert_eq!(moved, length);
             let (from, to, length) = (from as usize, to as usize, length as usize);
-            let mut wanted = vec![0xee; 5000];
-            wanted[to..to + length].copy_from_slice(&pattern(5000)[from..from + length]);
+            let mut wanted = vec![0xee; 9000];
+            wanted[to..to + length].copy_from_slice(&pattern(9000)[from..from + length]);
             assert_eq!(
                 bytes_of(&sink),
                 wanted,
@@ -76,14 +76,14 @@ fn copies_and_atomics_stay_inside_blocks_of_their_exact_size() {
 
 #[test]
 fn a_copy_over_itself_reads_before_it_writes() {
-    for length in (0..=140).chain([500]) {
+    for length in (0..=140).chain([500, 3000]) {
         for (from, to) in (0..20).flat_map(|shift| [(20, shift), (shift, 20)]) {
-            let region = region_of(&pattern(600));
+            let region = region_of(&pattern(3100));
             copy(
                 region.claim().slice(from, length),
                 region.claim().slice(to, length),
             );
-            let mut wanted = pattern(600);
+            let mut wanted = pattern(3100);
             wanted.copy_within(from as usize..(from + length) as usize, to as usize);
             assert_eq!(
                 bytes_of(&region),
