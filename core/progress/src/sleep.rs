@@ -17,9 +17,9 @@ pub const RETRY: Duration = Duration::from_micros(100);
 ///
 /// What a sender committed before the bell was armed rings nobody, so the thread looks once
 /// more. A sender that runs at that moment may not see yet that the bell is armed. The barrier
-/// that excludes this is expensive, so a nap comes first, in which any store has long become
+/// that excludes this is expensive, so a nap may come first, in which any store has long become
 /// visible; only if nothing disturbs the nap is the barrier executed, and the thread looks for
-/// the last time.
+/// the last time. Where messages are rarer, the nap is for nothing, and takes no time.
 ///
 /// ```
 /// use lintel_progress::SleepStep;
@@ -32,7 +32,7 @@ pub const RETRY: Duration = Duration::from_micros(100);
 pub enum SleepStep {
     /// Poll once more.
     Look,
-    /// Sleep on the bell, at most for [`SLEEP_BEFORE_BARRIER`].
+    /// Sleep on the bell, at most for [`SLEEP_BEFORE_BARRIER`], or not at all.
     Nap,
     /// Execute the barrier, then poll once more.
     OrderedLook,

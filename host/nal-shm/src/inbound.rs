@@ -207,6 +207,18 @@ impl Inbound {
         }
     }
 
+    /// Whether the sender has rung since, from that processor.
+    pub(crate) fn has_rung_from(&self, processor: u32) -> bool {
+        let rung_on = &self.segment.lane(self.lane).rung_on;
+        rung_on.swap(0, Ordering::Relaxed) == processor
+    }
+
+    /// Reports to the sender how far this process has read.
+    #[inline(always)]
+    pub(crate) fn publish_head(&mut self) {
+        self.receiver.publish_head();
+    }
+
     /// Whether its sender streams to this process, and may wait for room.
     pub(crate) fn has_stream_queued(&mut self) -> bool {
         let next = self.receiver.peek().ok().flatten();

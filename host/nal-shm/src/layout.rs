@@ -41,6 +41,9 @@ pub(crate) struct Lane {
     pub(crate) copying: AtomicU32,
     /// Whether messages wait at the sender for room in the ring.
     pub(crate) waits: AtomicU32,
+    /// The processor on which the sender has rung the receiver, plus one; 0 if it hasn't since the
+    /// receiver looked.
+    pub(crate) rung_on: AtomicU32,
     /// What bodies of the sender cost the receiver: see `Received::published`.
     pub(crate) received: AtomicU64,
     /// Whether the sender accesses memory of the receiver's direct entries.

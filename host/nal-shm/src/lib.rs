@@ -48,10 +48,11 @@ use lintel_presence::{OpenError, Segment};
 use lintel_snapshot::Traffic;
 use lintel_types::ProcessId;
 use lintel_wire::Words;
-use outbound::{Access, Peer};
+use outbound::{Access, Peer, this_processor};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The longest body that is copied through the ring; shorter ones are too if that pays.
 pub const EAGER: u64 = 65536;
@@ -520,6 +521,10 @@ impl Nal for ShmNal {
 impl Wake for ShmNal {
     #[inline(always)]
     fn flush(&mut self) -> bool {
+        // A peer that asks whether its answer was read shouldn't have to wait for the next poll.
+        if let Some(inbound) = self.inbound.get_mut(self.cursor) {
+            inbound.publish_head();
+        }
         self.waiting > 0 && self.flush_waiting()
     }
 
@@ -563,8 +568,14 @@ impl Wake for ShmNal {
         }
     }
 
-    fn holds_ring(&mut self) -> bool {
-        self.peers.iter_mut().any(Peer::is_ring_held)
+    fn ring_due(&mut self) -> Option<Duration> {
+        let (here, inbound) = (this_processor(), &self.inbound);
+        let yields_to = |peer| {
+            let mut lanes = inbound.iter().filter(|lane| lane.origin().process == peer);
+            lanes.any(|lane| lane.has_rung_from(here))
+        };
+        let due = |peer: &mut Peer| peer.ring_due(yields_to);
+        self.peers.iter_mut().filter_map(due).min()
     }
 
     fn ring_held(&mut self) {

@@ -9,8 +9,8 @@ use crate::tally::Tally;
 use lintel_claim::{Claim, Key, Lease, Lent, Loan, copy_vectored};
 use lintel_memory::{length, part};
 use lintel_presence::{
-    OpenError, Segment, helper_sleeps, is_armed, register_for_barriers, ring, ring_armed,
-    wake_helper,
+    OpenError, Segment, caller_waits, helper_sleeps, is_armed, register_for_barriers, ring,
+    ring_armed, wake_helper,
 };
 use lintel_ring::{Full, INLINE, MAX_PAYLOAD, Sender};
 use lintel_snapshot::{Count, Path, Traffic};
@@ -19,6 +19,7 @@ use lintel_wire::{OPERAND_BYTES, Words};
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::atomic::{Ordering, fence};
+use std::time::Duration;
 
 /// Spans that fit into one record, behind the key.
 const MAX_SPANS: usize = MAX_PAYLOAD / 16 - 1;
@@ -29,6 +30,12 @@ const TIMED_FROM: u64 = 2047;
 /// Bytes of a stream in one record.
 pub(crate) const CHUNK: u64 = 4096;
 const CHUNK_WORDS: Words = [(Form::Chunk as u64) << FORM_SHIFT, 0, 0, 0, 0, 0];
+/// How long a peer whose helper isn't rung has to read what was sent.
+const RING: Duration = Duration::from_micros(20);
+/// The same if a caller of it will read that: one that polls, or whose call has woken the sender's
+/// helper and goes on once that sleeps, on the same processor. A timer that is due before the
+/// scheduler's next tick takes longer to set, in a virtual machine, than a caller to read an answer.
+const RING_IF_AWAITED: Duration = Duration::from_millis(5);
 /// Tries to write a record before it waits: some microseconds.
 const PUSH_TRIES: u32 = 500;
 /// Tries after which it asks whether the receiver can take anything meanwhile.
@@ -161,6 +168,7 @@ impl Peer {
         shared.reach.store(REACH_UNKNOWN, Ordering::Relaxed);
         shared.copying.store(0, Ordering::Relaxed);
         shared.waits.store(0, Ordering::Relaxed);
+        shared.rung_on.store(0, Ordering::Relaxed);
         shared.received.store(0, Ordering::Relaxed);
         shared.accessing.reset();
         shared.state.store(OPEN, Ordering::Release);
@@ -306,6 +314,8 @@ impl Peer {
             return true;
         }
         self.is_ring_held = false;
+        let rung_on = &self.segment.lane(self.lane).rung_on;
+        rung_on.store(this_processor(), Ordering::Relaxed);
         let alive = ring_armed(&self.segment);
         if !alive {
             self.on_ended();
@@ -324,9 +334,15 @@ impl Peer {
         self.holds_rings = hold;
     }
 
-    /// Whether it wasn't rung for something that it hasn't read.
-    pub(crate) fn is_ring_held(&mut self) -> bool {
-        self.is_ring_held && !self.has_read_all()
+    /// How long it may be left unrung for something that it hasn't read, if it was. `yields_to`
+    /// says whether a caller of it goes on once this thread sleeps.
+    pub(crate) fn ring_due(&mut self, yields_to: impl Fn(ProcessId) -> bool) -> Option<Duration> {
+        let is_unread = self.is_ring_held && !self.has_read_all();
+        let will_read = |peer: &Peer| caller_waits(&peer.segment) || yields_to(peer.process);
+        is_unread.then(|| match will_read(self) {
+            true => RING_IF_AWAITED,
+            false => RING,
+        })
     }
 
     /// Rings if it wasn't, and hasn't read what was sent meanwhile.
@@ -710,6 +726,11 @@ impl Body {
             Body::Lent(loan, _) => loan.part(offset, most),
         }
     }
+}
+
+/// The processor that this thread runs on, plus one.
+pub(crate) fn this_processor() -> u32 {
+    rustix::thread::sched_getcpu() as u32 + 1
 }
 
 fn take_lane(segment: &Segment) -> Result<usize, ConnectError> {

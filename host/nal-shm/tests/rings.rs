@@ -5,16 +5,19 @@ use lintel_nal_shm::{Costs, EAGER, ShmNal};
 use lintel_presence::{Bell, Segment, Sleeper};
 use lintel_types::ProcessId;
 use lintel_wire::Words;
+use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 const NID: u32 = 0x7f00_0001;
 
-/// A sender, and a receiver with its bell.
+/// A sender, and a receiver with its bell; the receiver can ring the sender.
 struct Pair {
     from: ShmNal,
     to: ShmNal,
     bell: Bell,
+    senders_bell: Bell,
 }
 
 impl Pair {
@@ -31,29 +34,26 @@ impl Pair {
             });
             (nal, Bell::new(segment))
         };
-        let ((from, _), (to, bell)) = (open(), open());
-        let mut pair = Pair { from, to, bell };
+        let ((from, senders_bell), (to, bell)) = (open(), open());
+        let mut pair = Pair {
+            from,
+            to,
+            bell,
+            senders_bell,
+        };
         pair.send();
         pair.receive();
         pair
     }
 
     fn send(&mut self) {
-        let body = Outgoing::Copied {
-            operand: None,
-            pieces: &[],
-        };
-        let sent = self.from.send(self.to.process(), &Words::default(), body);
-        sent.expect("the receiver is alive");
+        send(&mut self.from, &self.to);
     }
 
     fn receive(&mut self) {
-        match self.to.next() {
-            Some(Arrival::Message(origin, ..)) => self.to.done(origin),
-            other => panic!("{other:?}"),
-        }
-        // A poll that finds nothing reports how far it has read.
-        assert!(self.to.next().is_none());
+        receive(&mut self.to);
+        // The end of a poll reports how far it has read.
+        self.to.flush();
     }
 
     /// Sends while rings of the receiver are held.
@@ -64,9 +64,37 @@ impl Pair {
         self.from.hold_rings(to, false);
     }
 
+    /// How long what was sent just now may wait to be read.
+    fn ring_due(&mut self) -> Duration {
+        self.from.ring_due().expect("a ring is held")
+    }
+
     fn rings(&self) -> [u32; 2] {
         [Sleeper::Helper, Sleeper::Caller].map(|sleeper| self.bell.rings(sleeper))
     }
+}
+
+fn send(from: &mut ShmNal, to: &ShmNal) {
+    let body = Outgoing::Copied {
+        operand: None,
+        pieces: &[],
+    };
+    let sent = from.send(to.process(), &Words::default(), body);
+    sent.expect("the receiver is alive");
+}
+
+fn receive(to: &mut ShmNal) {
+    match to.next() {
+        Some(Arrival::Message(origin, ..)) => to.done(origin),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// This thread stays on the processor that it runs on.
+fn stay_here() {
+    let mut here = CpuSet::new();
+    here.set(sched_getcpu());
+    sched_setaffinity(None, &here).expect("a processor that may be used");
 }
 
 #[test]
@@ -76,10 +104,10 @@ fn a_ring_that_is_held_comes_later_if_nobody_has_read_the_message() {
     let [helper, caller] = pair.rings();
     pair.send_unrung();
     assert_eq!(pair.rings(), [helper, caller]);
-    assert!(pair.from.holds_ring() && pair.bell.is_armed());
+    assert!(pair.from.ring_due().is_some() && pair.bell.is_armed());
     pair.from.ring_held();
     assert_eq!(pair.rings(), [helper + 1, caller]);
-    assert!(!pair.from.holds_ring() && !pair.bell.is_armed());
+    assert!(pair.from.ring_due().is_none() && !pair.bell.is_armed());
     pair.from.ring_held();
     assert_eq!(pair.rings(), [helper + 1, caller], "once is enough");
 }
@@ -91,7 +119,7 @@ fn nobody_is_rung_for_a_message_that_was_read_meanwhile() {
     let before = pair.rings();
     pair.send_unrung();
     pair.receive();
-    assert!(!pair.from.holds_ring());
+    assert!(pair.from.ring_due().is_none());
     pair.from.ring_held();
     assert_eq!(pair.rings(), before);
     assert!(pair.bell.is_armed());
@@ -104,7 +132,7 @@ fn a_caller_that_sleeps_is_rung_at_once() {
     let [helper, caller] = pair.rings();
     pair.send_unrung();
     assert_eq!(pair.rings(), [helper, caller + 1]);
-    assert!(!pair.from.holds_ring());
+    assert!(pair.from.ring_due().is_none());
 }
 
 #[test]
@@ -115,5 +143,34 @@ fn what_is_sent_after_a_held_ring_rings_for_both() {
     pair.send_unrung();
     pair.send();
     assert_eq!(pair.rings(), [helper + 1, caller]);
-    assert!(!pair.from.holds_ring());
+    assert!(pair.from.ring_due().is_none());
+}
+
+#[test]
+fn a_caller_that_polls_has_more_time_to_read_its_answer() {
+    let mut pair = Pair::new();
+    pair.bell.arm(Sleeper::Helper);
+    pair.send_unrung();
+    let usual = pair.ring_due();
+    pair.bell.show_wait(true);
+    assert!(pair.ring_due() > 10 * usual);
+    pair.bell.show_wait(false);
+    assert_eq!(pair.ring_due(), usual);
+}
+
+#[test]
+fn so_has_one_that_goes_on_once_the_thread_sleeps_that_it_has_woken() {
+    stay_here();
+    let mut pair = Pair::new();
+    pair.bell.arm(Sleeper::Helper);
+    pair.send_unrung();
+    let usual = pair.ring_due();
+    // Connects; the next one rings.
+    for _ in 0..2 {
+        pair.senders_bell.arm(Sleeper::Helper);
+        send(&mut pair.to, &pair.from);
+        receive(&mut pair.from);
+    }
+    assert!(pair.ring_due() > 10 * usual);
+    assert_eq!(pair.ring_due(), usual, "this once");
 }

@@ -33,7 +33,7 @@ macro_rules! forward {
     };
     ($self:ident $arms:tt: ..Wake) => {
         $crate::forward!($self $arms: flush, has_queued, check_peers, wake_peers, hold_rings,
-            holds_ring, ring_held, descriptor, due, is_idle, on_readable, all_delivered);
+            ring_due, ring_held, descriptor, due, is_idle, on_readable, all_delivered);
     };
     ($self:ident $arms:tt: $($method:ident),+ $(,)?) => {
         $($crate::forward!(@$method $self $arms);)+
@@ -134,7 +134,9 @@ macro_rules! forward {
             hold: bool
         ));
     };
-    (@holds_ring $s:ident $a:tt) => { $crate::forward!(@call $s $a [] [&mut] holds_ring() -> bool); };
+    (@ring_due $s:ident $a:tt) => {
+        $crate::forward!(@call $s $a [] [&mut] ring_due() -> Option<$crate::names::Duration>);
+    };
     (@ring_held $s:ident $a:tt) => { $crate::forward!(@call $s $a [] [&mut] ring_held()); };
     (@descriptor $s:ident $a:tt) => {
         $crate::forward!(@call $s $a [] [&] descriptor() -> Option<$crate::names::BorrowedFd<'_>>);

@@ -42,7 +42,7 @@ pub mod names {
     pub use lintel_types::ProcessId;
     pub use lintel_wire::Words;
     pub use std::os::fd::BorrowedFd;
-    pub use std::time::Instant;
+    pub use std::time::{Duration, Instant};
 }
 
 use lintel_claim::{Claim, Key, Lease, Lent, Loan, RemoteSpan};
@@ -50,7 +50,7 @@ use lintel_snapshot::Traffic;
 use lintel_types::ProcessId;
 use lintel_wire::{OPERAND_BYTES, Words};
 use std::os::fd::BorrowedFd;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What a NAL can do.
 #[derive(Clone, Copy, Debug)]
@@ -315,9 +315,10 @@ pub trait Wake {
     /// when [`ring_held`](Self::ring_held) is called. Its callers, if they sleep, are rung.
     fn hold_rings(&mut self, _to: ProcessId, _hold: bool) {}
 
-    /// Whether a ring is held for something that its receiver hasn't read yet.
-    fn holds_ring(&mut self) -> bool {
-        false
+    /// How long rings may be held at most for what its receivers haven't read yet; nothing if
+    /// none is held.
+    fn ring_due(&mut self) -> Option<Duration> {
+        None
     }
 
     /// Rings peers that were not rung, and haven't read what was sent to them.

@@ -9,7 +9,7 @@ use lintel_snapshot::Traffic;
 use lintel_types::ProcessId;
 use lintel_wire::Words;
 use std::os::fd::BorrowedFd;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Sends each message on the transport that its target's node determines, and takes
 /// arrivals from both in turn.
@@ -347,8 +347,9 @@ impl<Near: Nal, Far: Nal> Wake for Route<Near, Far> {
         }
     }
 
-    fn holds_ring(&mut self) -> bool {
-        self.near.holds_ring() || self.far.holds_ring()
+    fn ring_due(&mut self) -> Option<Duration> {
+        let both = self.near.ring_due().into_iter();
+        both.chain(self.far.ring_due()).min()
     }
 
     fn ring_held(&mut self) {
@@ -383,7 +384,6 @@ impl<Near: Nal, Far: Nal> Wake for Route<Near, Far> {
 mod tests {
     use super::*;
     use crate::{Loopback, Payload};
-    use std::time::Duration;
 
     /// A far way that takes messages from its socket when it is flushed.
     #[derive(Default)]

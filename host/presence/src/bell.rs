@@ -7,7 +7,8 @@
 //! sender needs no fence.
 //!
 //! That call interrupts every other processor, which is expensive in a virtual machine. So
-//! a sleeper first naps without it, as [`SleepStep`] describes.
+//! a sleeper first naps without it, as [`SleepStep`] describes; but only if it was woken that soon
+//! the last time, since a timer is as expensive there.
 
 use crate::barrier::barrier;
 use crate::header::{Header, OWNER_ENDED};
@@ -15,8 +16,8 @@ use crate::segment::Segment;
 use lintel_progress::{SLEEP_BEFORE_BARRIER, SleepStep, Sleeper};
 use rustix::thread::futex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering, compiler_fence, fence};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, compiler_fence, fence};
+use std::time::{Duration, Instant};
 
 /// What a thread has found that is about to sleep.
 pub enum LastLook {
@@ -24,18 +25,25 @@ pub enum LastLook {
     Found,
     /// It may sleep for so long.
     Nothing(Option<Duration>),
+    /// It is to look again after so long, or once it is rung.
+    Soon(Duration),
 }
 
 /// The bell of this process.
 #[derive(Clone)]
 pub struct Bell {
     segment: Arc<Segment>,
+    /// Whether the last sleep of the helper, and of a caller, was so short that a nap is enough.
+    was_short: Arc<[AtomicBool; 2]>,
 }
 
 impl Bell {
     /// The bell in this process's own segment.
     pub fn new(segment: Arc<Segment>) -> Self {
-        Bell { segment }
+        Bell {
+            segment,
+            was_short: Arc::default(),
+        }
     }
 
     /// Announces that `sleeper` sleeps, or is about to, by
@@ -91,6 +99,7 @@ impl Bell {
         rings: u32,
         mut look: impl FnMut() -> LastLook,
     ) -> bool {
+        let begun = Instant::now();
         let (mut step, mut limit) = (SleepStep::Look, None);
         loop {
             if step == SleepStep::OrderedLook {
@@ -99,23 +108,46 @@ impl Bell {
             let disturbed = match step {
                 SleepStep::Look | SleepStep::OrderedLook => match look() {
                     LastLook::Found => return true,
-                    LastLook::Nothing(most) => {
+                    LastLook::Nothing(most) if !most.is_some_and(is_short) => {
                         limit = most;
                         false
                     }
+                    LastLook::Nothing(most) => {
+                        self.sleep(sleeper, rings, most);
+                        return false;
+                    }
+                    LastLook::Soon(most) => {
+                        self.sleep(sleeper, rings, Some(most));
+                        return false;
+                    }
                 },
-                SleepStep::Nap => {
-                    let most = limit.unwrap_or(Duration::MAX);
-                    self.sleep(sleeper, rings, Some(most.min(SLEEP_BEFORE_BARRIER)));
-                    self.rings(sleeper) != rings || most <= SLEEP_BEFORE_BARRIER
-                }
+                SleepStep::Nap => self.nap(sleeper, rings),
                 SleepStep::Sleep => {
                     self.sleep(sleeper, rings, limit);
+                    let was_short = is_short(begun.elapsed());
+                    self.was_short(sleeper).store(was_short, Ordering::Relaxed);
                     true
                 }
                 SleepStep::Awake => return false,
             };
             step = step.next(disturbed);
+        }
+    }
+
+    /// Sleeps for a moment, if it was woken that soon the last time; whether it was again.
+    fn nap(&self, sleeper: Sleeper, rings: u32) -> bool {
+        let was_short = self.was_short(sleeper);
+        if was_short.load(Ordering::Relaxed) {
+            self.sleep(sleeper, rings, Some(SLEEP_BEFORE_BARRIER));
+        }
+        self.rings(sleeper) != rings
+    }
+
+    fn was_short(&self, sleeper: Sleeper) -> &AtomicBool {
+        let [helper, caller] = &*self.was_short;
+        match sleeper {
+            Sleeper::Helper => helper,
+            Sleeper::Caller => caller,
         }
     }
 
@@ -142,6 +174,11 @@ impl Bell {
     fn word(&self, sleeper: Sleeper) -> &AtomicU32 {
         word(&self.segment, sleeper as u32)
     }
+}
+
+/// Whether a sleep is so short that no barrier pays.
+fn is_short(sleep: Duration) -> bool {
+    sleep <= SLEEP_BEFORE_BARRIER
 }
 
 fn word(segment: &Segment, sleeper: u32) -> &AtomicU32 {
@@ -208,4 +245,54 @@ pub fn wake_helper(segment: &Segment) {
 /// As [`wake_helper`], for who has only the header.
 pub(crate) fn wake_helper_of(header: &Header) {
     futex_wake(&header.bell.helper);
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use lintel_types::ProcessId;
+
+    fn bell() -> Bell {
+        let job = format!("bell-{}", std::process::id());
+        let segment = Segment::create(&job, 0x7f00_0001, ProcessId::PID_ANY);
+        Bell::new(Arc::new(segment.expect("shared memory can be had")))
+    }
+
+    /// Falls asleep for so long at most; how often it looked before.
+    fn looks(bell: &Bell, rings: u32, most: Duration) -> u32 {
+        let mut looks = 0;
+        bell.fall_asleep(Sleeper::Helper, rings, || {
+            looks += 1;
+            LastLook::Nothing(Some(most))
+        });
+        looks
+    }
+
+    #[test]
+    fn a_sleeper_that_was_woken_soon_naps_the_next_time() {
+        let bell = bell();
+        let long = 3 * SLEEP_BEFORE_BARRIER;
+        let naps = || bell.was_short(Sleeper::Helper).load(Ordering::Relaxed);
+        assert_eq!(looks(&bell, bell.rings(Sleeper::Helper), long), 2);
+        assert!(!naps(), "it has slept for long");
+        bell.was_short(Sleeper::Helper)
+            .store(true, Ordering::Relaxed);
+        let rings = bell.rings(Sleeper::Helper);
+        bell.wake(Sleeper::Helper);
+        assert_eq!(looks(&bell, rings, long), 1, "the nap was disturbed");
+        assert!(naps());
+        assert_eq!(looks(&bell, bell.rings(Sleeper::Helper), long), 2);
+        assert!(!naps(), "the nap was for nothing");
+    }
+
+    #[test]
+    fn a_short_sleep_takes_one_look() {
+        let bell = bell();
+        let rings = bell.rings(Sleeper::Helper);
+        assert_eq!(looks(&bell, rings, SLEEP_BEFORE_BARRIER), 1);
+        let begun = Instant::now();
+        let soon = 5 * SLEEP_BEFORE_BARRIER;
+        bell.fall_asleep(Sleeper::Helper, rings, || LastLook::Soon(soon));
+        assert!(begun.elapsed() >= soon);
+    }
 }

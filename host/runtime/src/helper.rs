@@ -72,10 +72,6 @@ fn sleep_while_callers_poll<O: Owner>(
     }
 }
 
-/// How long the helper gives those who poll for its answers before it rings their helpers. If
-/// such a thread shares the helper's processor, it runs only while the helper sleeps.
-const ANSWER_NAP: Duration = Duration::from_micros(20);
-
 /// Makes progress, then decides by what has happened since it last looked, and says how many
 /// bytes wait for room; nothing if it is to end.
 fn service<O: Owner>(core: &mut Core<O>) -> Option<(HelperNext, u64)> {
@@ -109,8 +105,10 @@ fn before_sleep<O: Owner>(core: &mut Core<O>) -> LastLook {
         return LastLook::Found;
     }
     let limit = core.wakeup.helper_deadline().map(time_until);
-    let nap = core.transports.nal.holds_ring().then_some(ANSWER_NAP);
-    LastLook::Nothing(limit.into_iter().chain(nap).min())
+    match core.transports.nal.ring_due() {
+        Some(due) => LastLook::Soon(limit.into_iter().fold(due, Duration::min)),
+        None => LastLook::Nothing(limit),
+    }
 }
 
 impl<O: Owner> Core<O> {

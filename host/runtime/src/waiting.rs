@@ -105,7 +105,8 @@ impl<O: Owner> Library<O> {
                 Some(LastLook::Nothing(most)) => {
                     LastLook::Nothing(most.into_iter().chain(left).min())
                 }
-                Some(LastLook::Found) | None => LastLook::Found,
+                Some(found) => found,
+                None => LastLook::Found,
             }
         });
         self.with_core(Core::after_sleep);
