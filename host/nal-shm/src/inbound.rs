@@ -210,7 +210,7 @@ impl Inbound {
     /// Whether the sender has rung since, from that processor.
     pub(crate) fn has_rung_from(&self, processor: u32) -> bool {
         let rung_on = &self.segment.lane(self.lane).rung_on;
-        rung_on.swap(0, Ordering::Relaxed) == processor
+        processor != 0 && rung_on.swap(0, Ordering::Relaxed) == processor
     }
 
     /// Reports to the sender how far this process has read.

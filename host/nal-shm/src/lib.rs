@@ -48,7 +48,7 @@ use lintel_presence::{OpenError, Segment};
 use lintel_snapshot::Traffic;
 use lintel_types::ProcessId;
 use lintel_wire::Words;
-use outbound::{Access, Peer, this_processor};
+use outbound::{Access, Peer, number_of_processor};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -569,7 +569,7 @@ impl Wake for ShmNal {
     }
 
     fn ring_due(&mut self) -> Option<Duration> {
-        let (here, inbound) = (this_processor(), &self.inbound);
+        let (here, inbound) = (number_of_processor(), &self.inbound);
         let yields_to = |peer| {
             let mut lanes = inbound.iter().filter(|lane| lane.origin().process == peer);
             lanes.any(|lane| lane.has_rung_from(here))

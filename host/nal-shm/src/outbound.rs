@@ -10,7 +10,7 @@ use lintel_claim::{Claim, Key, Lease, Lent, Loan, copy_vectored};
 use lintel_memory::{length, part};
 use lintel_presence::{
     OpenError, Segment, caller_waits, helper_sleeps, is_armed, register_for_barriers, ring,
-    ring_armed, wake_helper,
+    ring_armed, this_processor, wake_helper,
 };
 use lintel_ring::{Full, INLINE, MAX_PAYLOAD, Sender};
 use lintel_snapshot::{Count, Path, Traffic};
@@ -315,7 +315,7 @@ impl Peer {
         }
         self.is_ring_held = false;
         let rung_on = &self.segment.lane(self.lane).rung_on;
-        rung_on.store(this_processor(), Ordering::Relaxed);
+        rung_on.store(number_of_processor(), Ordering::Relaxed);
         let alive = ring_armed(&self.segment);
         if !alive {
             self.on_ended();
@@ -728,9 +728,9 @@ impl Body {
     }
 }
 
-/// The processor that this thread runs on, plus one.
-pub(crate) fn this_processor() -> u32 {
-    rustix::thread::sched_getcpu() as u32 + 1
+/// The processor that this thread runs on, plus one; 0 if that isn't known.
+pub(crate) fn number_of_processor() -> u32 {
+    this_processor().map_or(0, |processor| processor + 1)
 }
 
 fn take_lane(segment: &Segment) -> Result<usize, ConnectError> {
