@@ -3,11 +3,12 @@
 //! Up to 64 bytes are moved with at most four loads, all done before the first store,
 //! so ranges may overlap. 1, 2, 4, 8 and 16 bytes are one load and one store (8 and 16
 //! without a call); aligned, up to 8 of them are never seen torn. Longer ranges go to
-//! `memmove`, in parts where it would be slow as a whole.
+//! `memmove`, in parts where source and destination alias.
 
 use std::ptr;
 
 use crate::claim::Claim;
+use crate::region::PAGE;
 use lintel_memory::Walk;
 
 /// Copies the smaller of both lengths from one claim to the other and returns it in
@@ -85,11 +86,9 @@ unsafe fn move_other(from: *const u8, to: *mut u8, count: usize) {
     }
 }
 
-/// Bytes that are moved at a time where the string instructions would be slow: fewer than any C
-/// library moves with them.
+/// Bytes that are moved at a time where source and destination alias: fewer than any C library
+/// moves by string instructions.
 const PART: usize = 1024;
-pub(crate) const PAGE: usize = 4096;
-const LINE: usize = 64;
 
 /// Moves more bytes than [`move_other`] does by itself.
 ///
@@ -99,7 +98,7 @@ const LINE: usize = 64;
 unsafe fn move_long(from: *const u8, to: *mut u8, count: usize) {
     let ahead = to.addr().wrapping_sub(from.addr());
     let overlaps = ahead < count || ahead.wrapping_neg() < count;
-    if overlaps || !is_slow_to_move(ahead) {
+    if overlaps || !is_aliased(ahead as u64) {
         // SAFETY: passed on as it came.
         return unsafe { ptr::copy(from, to, count) };
     }
@@ -111,12 +110,12 @@ unsafe fn move_long(from: *const u8, to: *mut u8, count: usize) {
     }
 }
 
-/// Whether `rep movsb` is slow where the destination lies so many bytes ahead of the source: on
-/// AMD's Zen 3 it takes ten to thirty times as long for bytes up to a line ahead within their
-/// pages. The C library moves 4 KiB and more with it, until version 2.39.
-pub(crate) const fn is_slow_to_move(ahead: usize) -> bool {
+/// Whether a destination so many bytes ahead of its source aliases it: within their pages it is 1
+/// to 31 bytes ahead. There `rep movsb` takes ten to thirty times as long on AMD's Zen 3, and
+/// glibc 2.36, of Debian 12, moves 4 KiB and more with it.
+pub(crate) const fn is_aliased(ahead: u64) -> bool {
     let in_page = ahead % PAGE;
-    in_page > 0 && in_page < LINE
+    in_page > 0 && in_page < 32
 }
 
 /// Sixteen bytes that move in one instruction where there is one.

@@ -164,8 +164,8 @@ pub fn copy_checked(from: &[Claim], to: &[Claim]) -> Result<u64, CrossMemoryErro
     Call::in_own_memory().transfer(to, from, is_slow_here)
 }
 
-/// As [`copy_checked`], however the system copies.
-pub(crate) fn copy_as_it_lies(from: &[Claim], to: &[Claim]) -> Result<u64, CrossMemoryError> {
+/// As [`copy_checked`], however slow that is.
+pub(crate) fn copy_without_bounce(from: &[Claim], to: &[Claim]) -> Result<u64, CrossMemoryError> {
     Call::in_own_memory().transfer(to, from, || false)
 }
 
@@ -227,8 +227,8 @@ impl Call {
     }
 
     /// Moves bytes between `local` claims and `remote` pieces until one list ends. A call may
-    /// stop early for any reason; asked again from there, the kernel names the reason. What lies
-    /// badly takes the way through a buffer if `is_slow`.
+    /// stop early for any reason; asked again from there, the kernel names the reason. What
+    /// aliases goes through a bounce buffer if that `is_slow`.
     fn transfer<R: Entry>(
         self,
         local: &[Claim],
@@ -273,10 +273,10 @@ impl Call {
             Direction::Pull => with_buffer(remote.address(), length, |buffer| {
                 let remote = [remote];
                 let moved = self.run(&Walk::new(&[buffer]), &Walk::new(&remote), buffer.len())?;
-                arrived(copy_as_it_lies(&[buffer.slice(0, moved)], &[local]))
+                arrived(copy_without_bounce(&[buffer.slice(0, moved)], &[local]))
             }),
             Direction::Push => with_buffer(local.address(), length, |buffer| {
-                let moved = arrived(copy_as_it_lies(&[local], &[buffer]))?;
+                let moved = arrived(copy_without_bounce(&[local], &[buffer]))?;
                 self.run(&Walk::new(&[buffer]), &Walk::new(&[remote]), moved)
             }),
         }
@@ -340,8 +340,7 @@ struct Batch {
 
 impl Batch {
     /// A guard's number, if there is one, and the next pieces of a walk, cut at
-    /// [`BATCH`] entries and so many bytes. The two sides of a call need not be equal:
-    /// the kernel stops at the shorter one.
+    /// [`BATCH`] entries and so many bytes.
     fn of<P: Entry>(guard: Option<*mut libc::c_void>, walk: &Walk<'_, P>, most: u64) -> Batch {
         let nothing = iovec {
             iov_base: std::ptr::null_mut(),
@@ -388,6 +387,7 @@ fn error(code: i32) -> CrossMemoryError {
 mod tests {
     use super::*;
     use crate::{Lease, Region};
+    use std::sync::mpsc::{Sender, channel};
 
     const LENGTH: usize = 200_000;
 
@@ -399,7 +399,7 @@ mod tests {
         (region, claim)
     }
 
-    /// A long piece that lies well, one that doesn't, and the rest.
+    /// Three pieces of a claim.
     fn pieces(claim: Claim) -> Vec<Claim> {
         let (first, second) = (50_000, 90_000);
         let rest = claim.len() - first - second;
@@ -442,11 +442,11 @@ mod tests {
     }
 
     #[test]
-    fn pieces_that_lie_well_take_one_call_up_to_one_that_does_not() {
+    fn pieces_take_one_call_up_to_one_that_aliases() {
         let (_kept, source) = lying_at(0, &[1; LENGTH]);
-        let (_sink, well) = lying_at(0, &[0; 50_000]);
-        let (_other, badly) = lying_at(8 + 50_000 % 4096, &[0; 90_000]);
-        let to = [well, badly];
+        let (_sink, apart) = lying_at(0, &[0; 50_000]);
+        let (_other, aliased) = lying_at(8 + 50_000 % 4096, &[0; 90_000]);
+        let to = [apart, aliased];
         let before =
             |is_slow| length_before(&Walk::new(&[source]), &Walk::new(&to), move || is_slow);
         assert_eq!(before(true), 50_000);
@@ -473,5 +473,34 @@ mod tests {
         let mut first = [0];
         sink.read(8, &mut first);
         assert_eq!(first, [7]);
+    }
+
+    /// Copies what aliases when it is dropped.
+    struct CopiesLate(Cell<Option<Sender<Result<u64, CrossMemoryError>>>>);
+
+    impl Drop for CopiesLate {
+        fn drop(&mut self) {
+            let (_kept, source) = lying_at(0, &[1; LENGTH]);
+            let (_sink, target) = lying_at(8, &[0; LENGTH]);
+            let copied = Call::in_own_memory().transfer(&[target], &[source], || true);
+            if let Some(to) = self.0.take() {
+                let _ = to.send(copied);
+            }
+        }
+    }
+
+    #[test]
+    fn a_thread_that_ends_can_still_copy_through_a_buffer() {
+        thread_local! {
+            static LATE: CopiesLate = const { CopiesLate(Cell::new(None)) };
+        }
+        let (to, copied) = channel();
+        let ends = std::thread::spawn(move || {
+            // First, so that it is dropped behind the thread's buffer.
+            LATE.with(|late| late.0.set(Some(to)));
+            crate::bounce::with_buffer(0, 1, |_| ());
+        });
+        assert!(ends.join().is_ok());
+        assert_eq!(copied.recv(), Ok(Ok(LENGTH as u64)));
     }
 }

@@ -107,7 +107,7 @@ struct Span(ManuallyDrop<Mapping>);
 /// Spans without a region, zeroed, per power of two.
 static IDLE: Mutex<[Vec<Span>; 64]> = Mutex::new([const { Vec::new() }; 64]);
 
-const PAGE: u64 = 4096;
+pub(crate) const PAGE: u64 = 4096;
 
 impl Span {
     fn take(length: u64) -> io::Result<Span> {

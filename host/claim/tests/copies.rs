@@ -25,7 +25,7 @@ fn pattern(length: usize) -> Vec<u8> {
 
 #[test]
 fn a_copy_moves_exactly_its_bytes_at_every_length_and_alignment() {
-    for length in (0..=140).chain([1000, 4096]) {
+    for length in (0..=140).chain([1000, 2500, 4096]) {
         for (from, to) in [(0, 0), (1, 0), (0, 3), (5, 9), (2, 4110)] {
             let source = region_of(&pattern(9000));
             let sink = region_of(&[0xee; 9000]);
