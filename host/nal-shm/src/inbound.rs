@@ -207,8 +207,8 @@ impl Inbound {
         }
     }
 
-    /// Whether the sender has rung since, from that processor.
-    pub(crate) fn has_rung_from(&self, processor: u32) -> bool {
+    /// Whether the sender has rung from that processor since this was last asked.
+    pub(crate) fn take_ring_from(&self, processor: u32) -> bool {
         let rung_on = &self.segment.lane(self.lane).rung_on;
         processor != 0 && rung_on.swap(0, Ordering::Relaxed) == processor
     }

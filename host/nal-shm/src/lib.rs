@@ -572,7 +572,7 @@ impl Wake for ShmNal {
         let (here, inbound) = (number_of_processor(), &self.inbound);
         let yields_to = |peer| {
             let mut lanes = inbound.iter().filter(|lane| lane.origin().process == peer);
-            lanes.any(|lane| lane.has_rung_from(here))
+            lanes.any(|lane| lane.take_ring_from(here))
         };
         let due = |peer: &mut Peer| peer.ring_due(yields_to);
         self.peers.iter_mut().filter_map(due).min()

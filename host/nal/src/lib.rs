@@ -315,7 +315,7 @@ pub trait Wake {
     /// when [`ring_held`](Self::ring_held) is called. Its callers, if they sleep, are rung.
     fn hold_rings(&mut self, _to: ProcessId, _hold: bool) {}
 
-    /// How long rings may be held at most for what its receivers haven't read yet; nothing if
+    /// How long rings may be held at most for what their receivers haven't read yet; nothing if
     /// none is held.
     fn ring_due(&mut self) -> Option<Duration> {
         None

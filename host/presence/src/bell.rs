@@ -25,7 +25,8 @@ pub enum LastLook {
     Found,
     /// It may sleep for so long.
     Nothing(Option<Duration>),
-    /// It is to look again after so long, or once it is rung.
+    /// It is to look again after so long, or once it is rung, and sleeps without the barrier: what
+    /// a sender committed at the very moment that the bell was armed may wait for that.
     Soon(Duration),
 }
 
@@ -106,21 +107,18 @@ impl Bell {
                 self.barrier();
             }
             let disturbed = match step {
-                SleepStep::Look | SleepStep::OrderedLook => match look() {
-                    LastLook::Found => return true,
-                    LastLook::Nothing(most) if !most.is_some_and(is_short) => {
-                        limit = most;
-                        false
+                SleepStep::Look | SleepStep::OrderedLook => {
+                    let looks_soon;
+                    (limit, looks_soon) = match look() {
+                        LastLook::Found => return true,
+                        LastLook::Soon(most) => (Some(most), true),
+                        LastLook::Nothing(most) => (most, most.is_some_and(is_short)),
+                    };
+                    if looks_soon {
+                        self.sleep(sleeper, rings, limit);
                     }
-                    LastLook::Nothing(most) => {
-                        self.sleep(sleeper, rings, most);
-                        return false;
-                    }
-                    LastLook::Soon(most) => {
-                        self.sleep(sleeper, rings, Some(most));
-                        return false;
-                    }
-                },
+                    looks_soon
+                }
                 SleepStep::Nap => self.nap(sleeper, rings),
                 SleepStep::Sleep => {
                     self.sleep(sleeper, rings, limit);
