@@ -86,8 +86,8 @@ unsafe fn move_other(from: *const u8, to: *mut u8, count: usize) {
     }
 }
 
-/// Bytes that are moved at a time where source and destination alias: fewer than any C library
-/// moves by string instructions.
+/// Bytes that are moved at a time where source and destination alias: fewer than glibc moves
+/// by string instructions.
 const PART: usize = 1024;
 
 /// Moves more bytes than [`move_other`] does by itself.
