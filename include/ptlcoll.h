@@ -55,8 +55,8 @@ enum ptlcoll_retvals {
                               * ptlcoll_failed_rank returns its rank. */
     PTLCOLL_MSG_FAILED = 3,  /**< A message to this process failed. */
     PTLCOLL_REVOKED = 4,     /**< An earlier call failed; the group can only be freed. */
-    PTLCOLL_ENVIRONMENT = 5, /**< PTLCOLL_PROGRESS or PTLCOLL_CREATE_TIMEOUT has an invalid
-                              * value. */
+    PTLCOLL_ENVIRONMENT = 5, /**< PTLCOLL_PROGRESS, PTLCOLL_CREATE_TIMEOUT or PTLCOLL_EAGER has an
+                              * invalid value. */
     PTLCOLL_NO_SPACE = 6,    /**< A limit of the interface, or of memory, is reached. */
     PTLCOLL_NO_INIT = 7,     /**< The Portals library isn't initialized. */
     PTLCOLL_PT_IN_USE = 8,   /**< The portal table index is taken. */
@@ -99,7 +99,9 @@ enum ptlcoll_retvals {
  * with a portal table index of its own. Unless `options` selects it, the environment variable
  * PTLCOLL_PROGRESS, `offloaded` or `host`, selects what performs the steps of operations. If neither
  * does, the Portals library performs those of nonblocking operations, and memory is shared for
- * blocking ones if it can be.
+ * blocking ones if it can be. Long ones are then copied through that memory, or once, straight from
+ * the memory of who gives them: what is quicker is measured, unless PTLCOLL_EAGER says up to how many
+ * bytes of a rank they are copied through it.
  *
  * @param[in] ni_handle  an interface with matching, which outlives the group
  * @param[in] pt_index   a free index of the portal table, the same at all ranks
@@ -116,7 +118,8 @@ enum ptlcoll_retvals {
  *                              PTL_PT_ANY or beyond the table
  * @return PTLCOLL_PT_IN_USE    `pt_index` is taken
  * @return PTLCOLL_NO_SPACE     the interface lacks counters, entries or descriptors
- * @return PTLCOLL_ENVIRONMENT  PTLCOLL_PROGRESS or PTLCOLL_CREATE_TIMEOUT has an invalid value
+ * @return PTLCOLL_ENVIRONMENT  PTLCOLL_PROGRESS, PTLCOLL_CREATE_TIMEOUT or PTLCOLL_EAGER has an
+ *                              invalid value
  * @return PTLCOLL_PROC_FAILED  a process doesn't exist, has failed, or has given up creating the
  *                              group; or it hasn't called within PTLCOLL_CREATE_TIMEOUT
  *                              milliseconds, by default ten minutes

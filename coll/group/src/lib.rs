@@ -38,6 +38,7 @@ mod group;
 mod lane;
 mod peers;
 mod portals;
+mod protocol;
 mod recycling;
 mod shared;
 mod spec;

@@ -14,13 +14,15 @@
 //! so that ranks that share a processor yield it once for many steps. A slot is used again after
 //! 32 steps; `entered` shows how far each rank is, and is looked at once in 16 steps.
 //!
-//! Long gathers, scatters and some others are one step, if the system lets ranks copy from each other: a rank gives the
-//! address of its bytes instead, and waits until those who get them have copied them.
+//! If the system lets ranks copy from each other, a rank may give the address of its bytes instead in
+//! the first step of a long operation, and wait until those who get them have copied them. Each
+//! rank chooses for what it gives, by what was measured ([`Choice`]).
 
 use crate::buffers::{Buffers, Separate};
 use crate::call::Call;
 use crate::error::{Error, Result};
 use crate::portals::Combine;
+use crate::protocol::{Choice, Class, MIN_CHOICE, Measured, Protocol};
 use lintel_claim::{
     Claim, CrossMemoryError, Lease, Region, RemoteMemory, RemoteSpan, combine, combine_bytes,
     combine_into,
@@ -29,6 +31,7 @@ use lintel_claim::{
 use std::any::Any;
 use std::fmt;
 use std::ops::Range;
+use std::time::Instant;
 
 /// Memory of each rank, by rank, that this process has mapped.
 pub struct SharedMemory {
@@ -43,6 +46,8 @@ struct Remote {
     lease: Lease,
     /// By rank.
     processes: Vec<RemoteMemory>,
+    /// Bytes up to which ranks don't, unless that is measured.
+    eager: Option<u64>,
 }
 
 /// The operations of a group in [`SharedMemory`].
@@ -53,8 +58,20 @@ pub(crate) struct SharedOperations {
     next: u64,
     /// Steps below may use their slots.
     free: u64,
-    /// Where bytes lie that are copied before they are combined.
-    pulled: Region,
+    /// Bytes that are combined lie here meanwhile.
+    aside: Region,
+    choice: Choice,
+    measured: Measured,
+    got: Got,
+}
+
+/// What a rank gets in a long operation.
+#[derive(Default)]
+struct Got {
+    /// When the first bytes were there.
+    begun: Option<Instant>,
+    /// The ranks that have given their addresses, a bit for each.
+    addresses: u64,
 }
 
 /// An operation of so many bytes of each rank.
@@ -69,8 +86,8 @@ struct Operation {
     first: u64,
     /// Each rank combines a part of each step.
     is_split: bool,
-    /// Ranks copy from where the others' bytes are, in one step.
-    is_pulled: bool,
+    /// Of one that has a choice of protocols.
+    class: Option<Class>,
 }
 
 /// Bytes of a rank in a step.
@@ -123,18 +140,17 @@ const APART: u64 = AREA + 5 * LINE;
 /// Behind the line of `entered`, which other lines' neighbours aren't fetched with.
 const SLOTS_AT: u64 = SLOT;
 const AREAS_AT: u64 = SLOTS_AT + SLOTS * SLOT;
+/// Where a rank publishes what it has measured.
+const MEASURED_AT: u64 = LINE;
 /// Up to so many bytes of all ranks together, each rank combines all of them: a split saves less
 /// than its second wait costs.
 const MAX_WHOLE: u64 = 4 << 10;
-/// Reductions to a root are split if all ranks together give more.
+/// Reductions to a root are split if there are more ranks, and all together give more.
+const MAX_RANKS_OF_WHOLE_REDUCE: u64 = 4;
 const MAX_WHOLE_REDUCE: u64 = 256 << 10;
-/// Bytes of a rank from which on one copy by the system costs less than two of its own.
-const MIN_PULLED: u64 = 16 << 10;
-/// The same, if the giver waits for several ranks.
-const MIN_PULLED_BY_MANY: u64 = 64 << 10;
-/// Up to so many ranks, the root of a long reduction combines all by itself. More of them combine
-/// more than one root can, each a part.
-const MAX_RANKS_PULLED_BY_ROOT: u64 = 4;
+/// Bytes of a rank from which on there is a choice of protocols, if the giver would wait for several
+/// ranks.
+const MIN_CHOICE_OF_MANY: u64 = 64 << 10;
 /// Bytes that are copied before they are combined: each copy costs a system call, and what it has
 /// copied is still in the cache.
 const PULLED_PIECE: u64 = 256 << 10;
@@ -160,7 +176,21 @@ impl SharedMemory {
     /// as their leases aren't revoked. `lease` is this rank's.
     #[must_use]
     pub fn with_remote(mut self, lease: Lease, processes: Vec<RemoteMemory>) -> Self {
-        self.remote = Some(Remote { lease, processes });
+        self.remote = Some(Remote {
+            lease,
+            processes,
+            eager: None,
+        });
+        self
+    }
+
+    /// Up to so many bytes of a rank they don't, and beyond they do, where else what is quicker is
+    /// measured.
+    #[must_use]
+    pub fn with_eager(mut self, bytes: u64) -> Self {
+        if let Some(remote) = &mut self.remote {
+            remote.eager = Some(bytes);
+        }
         self
     }
 
@@ -181,12 +211,16 @@ impl fmt::Debug for SharedMemory {
 
 impl SharedOperations {
     pub(crate) fn new(memory: SharedMemory, rank: u32) -> Self {
+        let eager = memory.remote.as_ref().and_then(|remote| remote.eager);
         SharedOperations {
             memory,
             rank: rank as usize,
             next: 0,
             free: SLOTS,
-            pulled: Region::new(PULLED_PIECE),
+            aside: Region::new(PULLED_PIECE),
+            choice: Choice::new(eager),
+            measured: Measured::default(),
+            got: Got::default(),
         }
     }
 
@@ -198,18 +232,16 @@ impl SharedOperations {
         buffers: &mut dyn Buffers,
         wait: &mut Wait,
     ) -> Result<()> {
-        let can_pull = self.memory.remote.is_some();
-        let operation = Operation::new((call, bytes), self.ranks() as u64, self.next, can_pull);
-        let steps = operation.steps();
-        self.next += steps;
+        let has_choice = self.memory.remote.is_some();
+        let operation = Operation::new((call, bytes), self.ranks() as u64, self.next, has_choice);
+        self.next += operation.steps();
         let own = operation.own_piece(self.rank);
         if let (Some((from, to)), false) = (&own, operation.keeps_last()) {
             buffers.keep(from.clone(), to.clone());
         }
-        if operation.is_pulled {
-            self.run_pulled(&operation, buffers, wait)?;
-        } else {
-            self.run_steps(&operation, steps, buffers, wait)?;
+        match operation.class {
+            Some(class) => self.run_by_choice((&operation, class), buffers, wait)?,
+            None => self.run_steps(&operation, Protocol::CopyInCopyOut, buffers, wait)?,
         }
         if let (Some((from, to)), true) = (own, operation.keeps_last()) {
             buffers.keep(from, to);
@@ -231,7 +263,7 @@ impl SharedOperations {
             return Ok(());
         }
         self.next += 1;
-        self.give(&operation, 0, buffers, wait)?;
+        self.give(&operation, (0, Protocol::CopyInCopyOut), buffers, wait)?;
         self.take(&operation, 0, buffers, wait)?;
         // Last, as nothing overlaps.
         if let Some((from, to)) = operation.own_piece(self.rank) {
@@ -243,22 +275,23 @@ impl SharedOperations {
     fn run_steps(
         &mut self,
         operation: &Operation,
-        steps: u64,
+        protocol: Protocol,
         buffers: &mut dyn Buffers,
         wait: &mut Wait,
     ) -> Result<()> {
+        let steps = operation.steps();
         if steps == 1 {
-            self.give(operation, 0, buffers, wait)?;
+            self.give(operation, (0, protocol), buffers, wait)?;
             if operation.is_split {
                 self.combine_part(operation, 0, wait)?;
             }
-            return self.take(operation, 0, buffers, wait);
+            return self.take_any(operation, 0, buffers, wait);
         }
         let mut from = 0;
         while from < steps {
             let window = from..steps.min(from + WINDOW);
             for number in window.clone() {
-                self.give(operation, number, buffers, wait)?;
+                self.give(operation, (number, protocol), buffers, wait)?;
             }
             if operation.is_split {
                 for number in window.clone() {
@@ -266,71 +299,152 @@ impl SharedOperations {
                 }
             }
             for number in window.clone() {
-                self.take(operation, number, buffers, wait)?;
+                self.take_any(operation, number, buffers, wait)?;
             }
             from = window.end;
         }
         Ok(())
     }
 
-    /// The only step of an operation in which ranks copy from where the others' bytes are.
-    fn run_pulled(
+    /// An operation that has a choice of protocols.
+    fn run_by_choice(
         &mut self,
-        operation: &Operation,
+        (operation, class): (&Operation, Class),
         buffers: &mut dyn Buffers,
         wait: &mut Wait,
     ) -> Result<()> {
-        let result = self.pull_all(operation, buffers, wait);
-        if let (Err(_), Some(remote)) = (&result, &self.memory.remote) {
+        self.got = Got::default();
+        // What is given in place is overwritten by what this rank gets.
+        let is_kept = !operation.gets_and_gives() || buffers.separate(0..0).is_some();
+        let protocol = match is_kept {
+            true => self.choose(operation, class),
+            false => Protocol::CopyInCopyOut,
+        };
+        let done = self
+            .run_steps(operation, protocol, buffers, wait)
+            .and_then(|()| self.await_getters(operation, protocol, wait));
+        match (&done, &self.memory.remote) {
+            (Ok(()), _) => self.measure(operation, class),
             // The caller may free its buffer now, which others may be about to copy from.
-            remote.lease.revoke();
+            (Err(_), Some(remote)) => remote.lease.revoke(),
+            (Err(_), None) => {}
         }
-        result
+        done
     }
 
-    fn pull_all(
+    /// How this rank gives its bytes.
+    fn choose(&mut self, operation: &Operation, class: Class) -> Protocol {
+        let at = MEASURED_AT + class.word() * size_of::<u64>() as u64;
+        let (rank, memories) = (self.rank, &self.memory.memories);
+        let getters = self.others().filter(|other| operation.gets(*other, rank));
+        let mut published = getters
+            .map(|getter| memories[getter].load_u64(at).unwrap_or(0))
+            .peekable();
+        match published.peek() {
+            Some(_) => self.choice.protocol((class, operation.bytes), published),
+            None => Protocol::CopyInCopyOut,
+        }
+    }
+
+    /// As [`take`](Self::take), of any operation: marks what was copied from addresses that others
+    /// have given, also if that has failed.
+    fn take_any(
         &mut self,
         operation: &Operation,
+        number: u64,
         buffers: &mut dyn Buffers,
         wait: &mut Wait,
     ) -> Result<()> {
-        let step = operation.step(0);
-        self.await_slot(step.number, wait)?;
-        let own = self.memory.memories[self.rank];
-        let gives = operation.gives(self.rank);
-        if gives {
-            let blocks = operation.blocks() as usize;
-            let input = buffers.input(0..blocks * operation.bytes as usize);
-            let address = input.as_ptr().expose_provenance() as u64;
-            own.store_u64(few_bytes_of(step.number), address);
-            own.store_u64(place_of(step.number, Mark::Given), step.number + 1);
+        let taken = self.take(operation, number, buffers, wait);
+        if number == operation.pulled_step() && self.got.addresses != 0 {
+            let at = place_of(operation.first, Mark::Pulled);
+            self.memory.memories[self.rank].store_u64(at, operation.first + 1);
         }
-        own.store_u64(0, step.number + 1);
-        let mut pulled = Ok(());
-        for rank in self
-            .others()
-            .filter(|rank| operation.gets(self.rank, *rank))
-        {
-            self.await_mark(rank, step, Mark::Given, wait)?;
-            pulled = pulled.and(self.pull(operation, rank, buffers));
+        taken
+    }
+
+    /// Waits until those who get this rank's bytes have copied them from where they are.
+    fn await_getters(
+        &self,
+        operation: &Operation,
+        protocol: Protocol,
+        wait: &mut Wait,
+    ) -> Result<()> {
+        if protocol == Protocol::SingleCopy {
+            let is_getter = |other: &usize| operation.gets(*other, self.rank);
+            for getter in self.others().filter(is_getter) {
+                self.await_mark(getter, operation.step(0), Mark::Pulled, wait)?;
+            }
         }
-        // Also after a failure, which is this rank's.
-        own.store_u64(place_of(step.number, Mark::Pulled), step.number + 1);
-        for rank in self
-            .others()
-            .filter(|rank| operation.gets(*rank, self.rank))
-        {
-            self.await_mark(rank, step, Mark::Pulled, wait)?;
+        Ok(())
+    }
+
+    /// Publishes what an operation has shown, if all have given this rank their bytes alike.
+    fn measure(&mut self, operation: &Operation, class: Class) {
+        let Got { begun, addresses } = std::mem::take(&mut self.got);
+        let Some(begun) = begun else {
+            return;
+        };
+        let took = begun.elapsed();
+        let is_giver = |other: &usize| operation.gets(self.rank, *other);
+        let givers = self.others().filter(is_giver).count() as u64;
+        let bytes = givers * operation.bytes;
+        let (protocol, took) = match u64::from(addresses.count_ones()) {
+            // The first piece was written before.
+            0 => {
+                let whole = operation.bytes + operation.piece.min(operation.bytes);
+                let took = took.mul_f64(whole as f64 / operation.bytes as f64);
+                (Protocol::CopyInCopyOut, took)
+            }
+            addresses if addresses == givers => (Protocol::SingleCopy, took),
+            _ => return,
+        };
+        if let Some(word) = self.measured.add(class, protocol, (bytes, took)) {
+            let at = MEASURED_AT + class.word() * size_of::<u64>() as u64;
+            self.memory.memories[self.rank].store_u64(at, word);
         }
-        pulled
+    }
+
+    /// Whether a rank has given the address of its bytes. They are copied in one step.
+    #[inline]
+    fn pulls<B: Buffers + ?Sized, W: FnMut(bool) -> Result<()> + ?Sized>(
+        &mut self,
+        (operation, number): (&Operation, u64),
+        rank: usize,
+        buffers: &mut B,
+        wait: &mut W,
+    ) -> Result<bool> {
+        if operation.class.is_none() {
+            return Ok(false);
+        }
+        if number == 0 {
+            self.await_mark(rank, operation.step(0), Mark::Given, wait)?;
+            self.got.begun.get_or_insert_with(Instant::now);
+            let is_address = self.given_address(operation, rank) != 0;
+            self.got.addresses |= u64::from(is_address) << rank;
+        }
+        let is_address = self.got.addresses & 1 << rank != 0;
+        if is_address && number == operation.pulled_step() {
+            self.pull(operation, rank, buffers)?;
+        }
+        Ok(is_address)
+    }
+
+    /// Where a rank's bytes are, if it has given their address; else 0.
+    fn given_address(&self, operation: &Operation, rank: usize) -> u64 {
+        let address = self.memory.memories[rank].load_u64(few_bytes_of(operation.first));
+        address.unwrap_or(0)
     }
 
     /// Copies what this rank gets of a rank that has given its address.
-    fn pull(&self, operation: &Operation, rank: usize, buffers: &mut dyn Buffers) -> Result<()> {
-        let memory = self.memory.memories[rank];
-        let address = memory.load_u64(few_bytes_of(operation.first));
-        let remote = self.memory.remote.as_ref();
-        let (remote, address) = remote.zip(address).expect("a pulled operation");
+    fn pull<B: Buffers + ?Sized>(
+        &self,
+        operation: &Operation,
+        rank: usize,
+        buffers: &mut B,
+    ) -> Result<()> {
+        let address = self.given_address(operation, rank);
+        let remote = self.memory.remote.as_ref().ok_or(Error::MessageFailed)?;
         let process = &remote.processes[rank];
         let bytes = operation.bytes;
         let whole = |block: u64| RemoteSpan {
@@ -343,8 +457,8 @@ impl SharedOperations {
                 process.pull_into(whole(self.rank as u64), buffers.output(place(0)))
             }
             Call::Gather { .. } => process.pull_into(whole(0), buffers.output(place(rank))),
-            Call::Reduce { .. } => {
-                let is_first = self.others().next() == Some(rank);
+            Call::Allreduce(_) | Call::Reduce { .. } => {
+                let is_first = rank < self.rank;
                 self.pull_combining(operation, (process, is_first), whole(0), buffers)
             }
             _ => process.pull_into(whole(0), buffers.output(place(0))),
@@ -356,14 +470,14 @@ impl SharedOperations {
         }
     }
 
-    /// Combines the bytes of a process with this rank's, or with what has been combined if the
-    /// process isn't the first.
-    fn pull_combining(
+    /// Combines the bytes of a process with this rank's; whether they come first counts for the bits
+    /// of some results.
+    fn pull_combining<B: Buffers + ?Sized>(
         &self,
         operation: &Operation,
         (process, is_first): (&RemoteMemory, bool),
         from: RemoteSpan,
-        buffers: &mut dyn Buffers,
+        buffers: &mut B,
     ) -> std::result::Result<u64, CrossMemoryError> {
         let how = operation.combine();
         let mut at = 0;
@@ -374,26 +488,42 @@ impl SharedOperations {
                 length,
             };
             let place = at as usize..(at + length) as usize;
-            let pulled = self.pulled.claim().slice(0, length);
-            match buffers.separate(place.clone()) {
-                // Straight to the result, where it is combined with this rank's.
-                Some((own, result)) if is_first => {
-                    process.pull_into(piece, result)?;
-                    combine_bytes(how.operation, how.datatype, own, result);
+            match is_first {
+                true => self.combine_behind(how, place, buffers, |result| {
+                    process.pull_into(piece, result)
+                })?,
+                false => {
+                    let aside = self.aside.claim().slice(0, length);
+                    let pulled = process.pull(&[piece], &[aside])?;
+                    buffers.combine(how, aside, place);
+                    pulled
                 }
-                _ if is_first => {
-                    process.pull(&[piece], &[pulled])?;
-                    buffers.combine(how, pulled, place);
-                }
-                _ => {
-                    process.pull(&[piece], &[pulled])?;
-                    let result = buffers.output(place);
-                    combine_into(how.operation, how.datatype, pulled, result);
-                }
-            }
+            };
             at += length;
         }
         Ok(at)
+    }
+
+    /// Combines what `read` writes, which comes first, with this rank's bytes at that place, at most
+    /// as many as lie aside.
+    fn combine_behind<B: Buffers + ?Sized, R>(
+        &self,
+        how: Combine,
+        place: Range<usize>,
+        buffers: &mut B,
+        read: impl FnOnce(&mut [u8]) -> R,
+    ) -> R {
+        if let Some((own, result)) = buffers.separate(place.clone()) {
+            let done = read(result);
+            combine_bytes(how.operation, how.datatype, own, result);
+            return done;
+        }
+        let own = self.aside.claim().slice(0, place.len() as u64);
+        own.write(buffers.input(place.clone()));
+        let result = buffers.output(place);
+        let done = read(result);
+        combine_into(how.operation, how.datatype, own, result);
+        done
     }
 
     fn ranks(&self) -> usize {
@@ -405,14 +535,27 @@ impl SharedOperations {
     fn give<B: Buffers + ?Sized, W: FnMut(bool) -> Result<()> + ?Sized>(
         &mut self,
         operation: &Operation,
-        number: u64,
+        (number, protocol): (u64, Protocol),
         buffers: &B,
         wait: &mut W,
     ) -> Result<()> {
         let step = operation.step(number);
         self.await_slot(step.number, wait)?;
         let own = self.memory.memories[self.rank];
-        if operation.gives(self.rank) {
+        if operation.gives(self.rank) && protocol == Protocol::SingleCopy {
+            if number == 0 {
+                let bytes = operation.blocks() * operation.bytes;
+                let address = buffers
+                    .input(0..bytes as usize)
+                    .as_ptr()
+                    .expose_provenance() as u64;
+                own.store_u64(few_bytes_of(step.number), address);
+                own.store_u64(place_of(step.number, Mark::Given), step.number + 1);
+            }
+        } else if operation.gives(self.rank) {
+            if operation.class.is_some() && number == 0 {
+                own.store_u64(few_bytes_of(step.number), 0);
+            }
             let area = operation.area(own, step);
             match operation.blocks() {
                 0 => {}
@@ -449,7 +592,7 @@ impl SharedOperations {
     /// Waits for what this rank gets of a step, and reads it.
     #[inline(always)]
     fn take<B: Buffers + ?Sized, W: FnMut(bool) -> Result<()> + ?Sized>(
-        &self,
+        &mut self,
         operation: &Operation,
         number: u64,
         buffers: &mut B,
@@ -465,6 +608,9 @@ impl SharedOperations {
                 }
             }
             Call::Allreduce(_) if !operation.is_split => {
+                if operation.class.is_some() {
+                    return self.take_of_two((operation, number), buffers, wait);
+                }
                 // In the same order at all ranks, so that all get the same bits.
                 let output = buffers.output(place(at, bytes));
                 let how = operation.combine();
@@ -482,6 +628,9 @@ impl SharedOperations {
                     buffers.keep(step.range(), step.range());
                     return Ok(());
                 };
+                if self.pulls((operation, number), first, buffers, wait)? {
+                    return Ok(());
+                }
                 let area = self.await_area(first, operation, step, wait)?;
                 buffers.combine(how, area, step.range());
                 let output = buffers.output(step.range());
@@ -501,21 +650,50 @@ impl SharedOperations {
             }
             Call::Gather { root, .. } if root as usize == self.rank => {
                 for rank in self.others() {
+                    if self.pulls((operation, number), rank, buffers, wait)? {
+                        continue;
+                    }
                     let area = self.await_area(rank, operation, step, wait)?;
                     let begin = rank as u64 * operation.bytes + at;
                     area.read(buffers.output(place(begin, bytes)));
                 }
             }
-            Call::Broadcast { root, .. } if root as usize != self.rank => {
-                let area = self.await_area(root as usize, operation, step, wait)?;
-                area.read(buffers.output(place(at, bytes)));
-            }
-            Call::Scatter { root, .. } if root as usize != self.rank => {
-                let area = self.await_area(root as usize, operation, step, wait)?;
-                let own = area.slice(self.rank as u64 * bytes, bytes);
+            Call::Broadcast { root, .. } | Call::Scatter { root, .. }
+                if root as usize != self.rank =>
+            {
+                let root = root as usize;
+                if self.pulls((operation, number), root, buffers, wait)? {
+                    return Ok(());
+                }
+                let area = self.await_area(root, operation, step, wait)?;
+                let own = match operation.call {
+                    Call::Scatter { .. } => area.slice(self.rank as u64 * bytes, bytes),
+                    _ => area,
+                };
                 own.read(buffers.output(place(at, bytes)));
             }
             Call::Gather { .. } | Call::Broadcast { .. } | Call::Scatter { .. } => {}
+        }
+        Ok(())
+    }
+
+    /// Combines what the other one of two ranks has given with this rank's, which needn't be in its area.
+    fn take_of_two<B: Buffers + ?Sized, W: FnMut(bool) -> Result<()> + ?Sized>(
+        &mut self,
+        (operation, number): (&Operation, u64),
+        buffers: &mut B,
+        wait: &mut W,
+    ) -> Result<()> {
+        let other = 1 - self.rank;
+        if self.pulls((operation, number), other, buffers, wait)? {
+            return Ok(());
+        }
+        let step = operation.step(number);
+        let area = self.await_area(other, operation, step, wait)?;
+        let how = operation.combine();
+        match other < self.rank {
+            true => _ = self.combine_behind(how, step.range(), buffers, |to| area.read(to)),
+            false => buffers.combine(how, area, step.range()),
         }
         Ok(())
     }
@@ -605,10 +783,10 @@ impl Step {
 
 impl Operation {
     #[inline]
-    fn new((call, bytes): (Call, u64), ranks: u64, first: u64, can_pull: bool) -> Self {
+    fn new((call, bytes): (Call, u64), ranks: u64, first: u64, has_choice: bool) -> Self {
         match bytes <= MAX_SHORT_CALL {
             true => Operation::of_one_step((call, bytes), ranks, first),
-            false => Operation::of_several_lines((call, bytes), ranks, first, can_pull),
+            false => Operation::of_several_lines((call, bytes), ranks, first, has_choice),
         }
     }
 
@@ -622,7 +800,7 @@ impl Operation {
             piece: MAX_SHORT_CALL,
             first,
             is_split: false,
-            is_pulled: false,
+            class: None,
         }
     }
 
@@ -630,28 +808,28 @@ impl Operation {
         (call, bytes): (Call, u64),
         ranks: u64,
         first: u64,
-        can_pull: bool,
+        has_choice: bool,
     ) -> Self {
-        let least_pulled = match call {
-            Call::Gather { .. } => MIN_PULLED,
-            Call::Scatter { .. } if ranks == 2 => MIN_PULLED,
-            Call::Scatter { .. } => MIN_PULLED_BY_MANY,
+        let least = match call {
+            Call::Gather { .. } => MIN_CHOICE,
+            Call::Scatter { .. } if ranks == 2 => MIN_CHOICE,
+            Call::Scatter { .. } => MIN_CHOICE_OF_MANY,
             // The root of more ranks would wait for all, which read from its areas at leisure.
-            Call::Broadcast { .. } if ranks == 2 => MIN_PULLED,
-            Call::Reduce { .. } if ranks == 2 => MIN_PULLED,
-            Call::Reduce { .. } if (3..=MAX_RANKS_PULLED_BY_ROOT).contains(&ranks) => {
-                MIN_PULLED_BY_MANY
-            }
+            Call::Broadcast { .. } if ranks == 2 => MIN_CHOICE,
+            // Of more ranks, who gives what how would decide about the order of combining.
+            Call::Allreduce(_) | Call::Reduce { .. } if ranks == 2 => MIN_CHOICE,
             _ => u64::MAX,
         };
-        let is_pulled = can_pull && bytes >= least_pulled;
+        let class = match has_choice && bytes >= least {
+            true => Class::of(bytes, call.combine().is_some()),
+            false => None,
+        };
         let most = match call {
             // All ranks' bytes are in the root's area.
             Call::Scatter { .. } => (AREA / ranks) & !(LINE - 1),
             _ => AREA,
         };
         let piece = match bytes {
-            _ if is_pulled => bytes,
             ..=MAX_SHORT => most.min(SHORT_PIECE),
             _ => most,
         };
@@ -663,11 +841,13 @@ impl Operation {
             piece,
             first,
             is_split: match call {
-                Call::Allreduce(_) => others_bytes > MAX_WHOLE,
-                Call::Reduce { .. } => !is_pulled && ranks > 2 && others_bytes > MAX_WHOLE_REDUCE,
+                Call::Allreduce(_) => class.is_none() && others_bytes > MAX_WHOLE,
+                Call::Reduce { .. } => {
+                    ranks > MAX_RANKS_OF_WHOLE_REDUCE && others_bytes > MAX_WHOLE_REDUCE
+                }
                 _ => false,
             },
-            is_pulled,
+            class,
         }
     }
 
@@ -678,6 +858,22 @@ impl Operation {
             _ if self.bytes <= self.piece => self.bytes.min(1),
             _ => self.bytes.div_ceil(self.piece),
         }
+    }
+
+    /// The step in which bytes are copied whose address was given: of an operation that may be in
+    /// place, after all of a rank's own was given.
+    #[inline]
+    fn pulled_step(&self) -> u64 {
+        match self.gets_and_gives() {
+            true => self.steps() - 1,
+            false => 0,
+        }
+    }
+
+    /// Whether ranks get something in the place of what they give.
+    #[inline]
+    fn gets_and_gives(&self) -> bool {
+        matches!(self.call, Call::Allreduce(_))
     }
 
     /// A step by its place among the operation's.

@@ -67,6 +67,17 @@ impl Spec {
         }
     }
 
+    /// The bytes of `PTLCOLL_EAGER`, up to which those of a rank are copied through shared memory.
+    ///
+    /// # Errors
+    /// `Environment` unless the value is a number.
+    pub fn eager_from_env() -> Result<Option<u64>> {
+        match std::env::var_os("PTLCOLL_EAGER") {
+            Some(value) if !value.is_empty() => parse_eager(&value).map(Some),
+            _ => Ok(None),
+        }
+    }
+
     /// Checks the list of processes; `own` is this process.
     ///
     /// # Errors
@@ -108,9 +119,33 @@ fn parse_timeout(value: &OsStr) -> Result<Duration> {
     }
 }
 
+fn parse_eager(value: &OsStr) -> Result<u64> {
+    let bytes = value.to_str().and_then(|text| text.parse().ok());
+    bytes.ok_or_else(|| {
+        Error::Environment(format!(
+            "PTLCOLL_EAGER is {value:?}: it takes bytes, 0 to {}",
+            u64::MAX
+        ))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn eager_bytes_are_a_number() {
+        let parse = |value: &str| parse_eager(OsStr::new(value));
+        assert_eq!(parse("0"), Ok(0));
+        assert_eq!(parse("65536"), Ok(65536));
+        for wrong in ["-1", "64k", "18446744073709551616"] {
+            let refused = parse(wrong).unwrap_err().to_string();
+            assert!(
+                refused.contains("PTLCOLL_EAGER") && refused.contains(wrong),
+                "{refused}"
+            );
+        }
+    }
 
     #[test]
     fn a_timeout_is_a_number_of_milliseconds_and_not_zero() {

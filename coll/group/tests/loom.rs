@@ -4,9 +4,10 @@
 //! RUSTFLAGS="--cfg loom" cargo test --release -p lintel-group --test loom --target-dir target/loom
 //! ```
 //!
-//! A model of two ranks, with fewer slots than the library has: `entered`, a slot's marks, and the bytes of
-//! a step, which loom reports if they are accessed out of order. What it shows: bytes are read
-//! after they were given, and a slot is used again after all have taken what was in it.
+//! A model of two ranks, with fewer slots than the library has: `entered`, a slot's marks, the bytes of
+//! a step, and a rank's own buffer, which loom reports if they are accessed out of order. What it
+//! shows: bytes are read after they were given, a slot is used again after all have taken what was in
+//! it, and a buffer whose address was given after it was copied.
 #![cfg(loom)]
 
 use loom::cell::UnsafeCell;
@@ -33,12 +34,17 @@ enum Call {
     Exchange,
     /// Both give, and each combines a part.
     SplitReduction,
+    /// Rank 0 gives the address of its buffer, and waits until the other has copied it.
+    SingleCopy,
 }
 
 #[derive(Default)]
 struct Slot {
     given: AtomicU64,
     combined: AtomicU64,
+    pulled: AtomicU64,
+    /// Whether the step's bytes are in the buffer.
+    address: AtomicU64,
     /// What a rank gives, a part for each rank.
     parts: [UnsafeCell<u64>; RANKS],
 }
@@ -47,6 +53,8 @@ struct Slot {
 struct Memory {
     entered: AtomicU64,
     slots: Vec<Slot>,
+    /// The caller's, which others may copy.
+    buffer: UnsafeCell<u64>,
 }
 
 struct Group {
@@ -89,6 +97,7 @@ impl Group {
         let memory = || Memory {
             entered: AtomicU64::new(0),
             slots: (0..limits.slots).map(|_| Slot::default()).collect(),
+            buffer: UnsafeCell::new(0),
         };
         Arc::new(Group {
             limits,
@@ -112,22 +121,46 @@ impl Rank {
 
     /// An operation of steps that are numbered so.
     fn run(&mut self, steps: std::ops::Range<u64>, call: Call) {
+        if self.rank == 0 && call == Call::SingleCopy {
+            let memory = &self.group.memories[0];
+            write(&memory.buffer, given(0, steps.start));
+        }
+        self.run_steps(steps.clone(), call);
+        if self.rank == 0 && call == Call::SingleCopy {
+            await_mark(&self.group.slot(1, steps.start).pulled, steps.start);
+        }
+    }
+
+    fn run_steps(&mut self, steps: std::ops::Range<u64>, call: Call) {
         let mut from = steps.start;
         while from < steps.end {
             let window = from..steps.end.min(from + self.group.limits.window);
-            window.clone().for_each(|number| self.give(number, call));
+            let first = steps.start;
+            window
+                .clone()
+                .for_each(|number| self.give((first, number), call));
             if call == Call::SplitReduction {
                 window.clone().for_each(|number| self.combine_part(number));
             }
-            window.clone().for_each(|number| self.take(number, call));
+            window
+                .clone()
+                .for_each(|number| self.take((first, number), call));
             from = window.end;
         }
     }
 
-    fn give(&mut self, number: u64, call: Call) {
+    fn give(&mut self, (first, number): (u64, u64), call: Call) {
         self.await_slot(number);
-        if call != Call::Broadcast || self.rank == 0 {
+        let is_one_way = matches!(call, Call::Broadcast | Call::SingleCopy);
+        if call == Call::SingleCopy && self.rank == 0 {
+            if number == first {
+                let slot = self.group.slot(0, number);
+                slot.address.store(1, Ordering::Relaxed);
+                slot.given.store(number + 1, Ordering::Release);
+            }
+        } else if !is_one_way || self.rank == 0 {
             let slot = self.group.slot(self.rank, number);
+            slot.address.store(0, Ordering::Relaxed);
             for part in &slot.parts {
                 write(part, given(self.rank, number));
             }
@@ -158,13 +191,23 @@ impl Rank {
         own.combined.store(number + 1, Ordering::Release);
     }
 
-    fn take(&self, number: u64, call: Call) {
+    fn take(&self, (first, number): (u64, u64), call: Call) {
         let other = 1 - self.rank;
         let slot = self.group.slot(other, number);
         match call {
-            Call::Broadcast if self.rank == 0 => {}
+            Call::Broadcast | Call::SingleCopy if self.rank == 0 => {}
+            Call::SingleCopy if number > first => {}
+            Call::SingleCopy => {
+                await_mark(&slot.given, number);
+                assert_eq!(slot.address.load(Ordering::Relaxed), 1);
+                let buffer = &self.group.memories[other].buffer;
+                assert_eq!(read(buffer), given(other, number));
+                let own = self.group.slot(self.rank, number);
+                own.pulled.store(number + 1, Ordering::Release);
+            }
             Call::Broadcast | Call::Exchange => {
                 await_mark(&slot.given, number);
+                assert_eq!(slot.address.load(Ordering::Relaxed), 0);
                 assert_eq!(read(&slot.parts[self.rank]), given(other, number));
             }
             Call::SplitReduction => {
@@ -225,4 +268,9 @@ fn a_window_of_steps_is_given_before_the_first_is_taken() {
 #[test]
 fn parts_are_combined_where_no_other_rank_reads() {
     explore(FEW, &[(2, Call::SplitReduction), (3, Call::Exchange)]);
+}
+
+#[test]
+fn a_buffer_is_written_again_after_the_other_has_copied_it() {
+    explore(FEW, &[(1, Call::SingleCopy), (3, Call::SingleCopy)]);
 }

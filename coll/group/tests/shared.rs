@@ -14,6 +14,14 @@ const SUM: Combine = Combine {
     datatype: Datatype::Float,
 };
 
+/// All that operations in shared memory may be carried out by.
+const ANY_PROTOCOL: [By; 4] = [
+    By::SharedMemory,
+    By::Measured,
+    By::SingleCopy,
+    By::SomeSingleCopy,
+];
+
 /// Random numbers, the same at all ranks (splitmix64).
 struct Random(u64);
 
@@ -105,10 +113,7 @@ fn any_call_below(most: u64, random: &mut Random, ranks: u32) -> Call {
 #[test]
 fn a_random_sequence_gives_what_plain_loops_give() {
     let cases = [(1, 1), (2, 2), (3, 3), (4, 4), (7, 5), (9, 6)];
-    for ((ranks, seed), by) in cases
-        .map(|case| [By::SharedMemory, By::Pulls].map(|by| (case, by)))
-        .concat()
-    {
+    for ((ranks, seed), by) in cases.map(|case| ANY_PROTOCOL.map(|by| (case, by))).concat() {
         job(ranks, by, |_, mut group| {
             let mut random = Random(seed);
             for salt in 0..40 {
@@ -176,24 +181,43 @@ fn a_call_that_is_long_or_wrong_is_not_short() {
 }
 
 #[test]
-fn a_long_reduce_in_place_gives_what_separate_buffers_give() {
-    for (ranks, by) in [(2, By::SharedMemory), (2, By::Pulls), (3, By::Pulls)] {
+fn a_long_reduction_in_place_gives_what_separate_buffers_give() {
+    let reduction = Reduction {
+        combine: SUM,
+        count: 100_000,
+    };
+    let calls = [
+        Call::Reduce { root: 1, reduction },
+        Call::Allreduce(reduction),
+    ];
+    let cases = [2, 3].map(|ranks| ANY_PROTOCOL.map(|by| (ranks, by)));
+    for ((ranks, by), call) in cases
+        .concat()
+        .into_iter()
+        .flat_map(|case| calls.map(|call| (case, call)))
+    {
         job(ranks, by, |_, mut group| {
-            let bytes = 400_000;
-            let mut in_place = given(group.rank(), 5, bytes);
-            let reduction = Reduction {
-                combine: SUM,
-                count: bytes / 4,
-            };
-            let call = Call::Reduce { root: 1, reduction };
-            let mut buffers = InPlace {
-                bytes: &mut in_place,
-                input: 0..bytes as usize,
-                output: 0..bytes as usize,
-            };
-            group.run(call, None, &mut buffers).unwrap();
-            if group.rank() == 1 {
-                assert!(in_place == expected(call, 1, ranks as u32, 5));
+            let rank = group.rank();
+            // In place at no rank, at one, and at all.
+            for salt in 0..=ranks as u32 {
+                let want = expected(call, rank, ranks as u32, salt.into());
+                let mut given = given(rank, salt.into(), 400_000);
+                let got = match rank < salt {
+                    false => run(&mut group, call, &given),
+                    true => {
+                        let mut buffers = InPlace {
+                            bytes: &mut given,
+                            input: 0..400_000,
+                            output: 0..400_000,
+                        };
+                        group.run(call, None, &mut buffers).unwrap();
+                        given
+                    }
+                };
+                assert!(
+                    want.is_empty() || got == want,
+                    "{by:?}: {call:?} at {rank}, in place below {salt}"
+                );
             }
             group.free().unwrap();
         });
@@ -202,8 +226,16 @@ fn a_long_reduce_in_place_gives_what_separate_buffers_give() {
 
 #[test]
 fn all_ranks_get_the_same_bits_of_sums_that_depend_on_their_order() {
-    for count in [1, 40, 3000, 100_000] {
-        let sums = job(5, By::SharedMemory, |_, mut group| {
+    let cases = [
+        (5, By::SharedMemory),
+        (2, By::SingleCopy),
+        (2, By::SomeSingleCopy),
+    ];
+    for (count, (ranks, by)) in [1, 40, 3000, 100_000]
+        .into_iter()
+        .flat_map(|count| cases.map(|case| (count, case)))
+    {
+        let sums = job(ranks, by, |_, mut group| {
             let value = |i: u64| 1.3f32.powi(((u64::from(group.rank()) * 17 + i) % 60) as i32);
             let input: Vec<u8> = (0..count).flat_map(|i| value(i).to_ne_bytes()).collect();
             let reduction = Reduction {
@@ -289,7 +321,7 @@ fn a_rank_that_dies_ends_the_waits_of_the_others() {
 
 #[test]
 fn a_gather_in_place_leaves_the_roots_part_where_it_is() {
-    job(3, By::Pulls, |_, mut group| {
+    job(3, By::SingleCopy, |_, mut group| {
         let mut bytes = vec![group.rank() as u8 + 1; 120_000];
         let own = group.rank() as usize * 40_000;
         let mut buffers = InPlace {

@@ -51,8 +51,9 @@ pub unsafe extern "C" fn ptlcoll_group_create(
         let processes = unsafe { slice::from_raw_parts(processes, count as usize) };
         let progress = progress(options)?;
         let spec = spec(ni_handle, processes, rank, progress.unwrap_or_default())?;
+        let eager = Spec::eager_from_env()?;
         let mut opened = open(ni_handle, pt_index, spec)?;
-        sharing::share(&mut opened, progress.is_none().then_some(ni_handle))?;
+        sharing::share(&mut opened, progress.is_none().then_some(ni_handle), eager)?;
         let number = groups::add(opened)?;
         // SAFETY: not null, and the header asks for a place that can be written.
         unsafe { group.write(number) };

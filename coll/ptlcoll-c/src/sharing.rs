@@ -53,8 +53,13 @@ struct Own {
     offer: Offer,
 }
 
-/// Collective. `ni` is the interface if this rank wants to share, and none if not.
-pub(crate) fn share(group: &mut Group<Library>, ni: Option<Handle>) -> Result<()> {
+/// Collective. `ni` is the interface if this rank wants to share, and none if not; `eager` as
+/// `Spec::eager_from_env` gives it.
+pub(crate) fn share(
+    group: &mut Group<Library>,
+    ni: Option<Handle>,
+    eager: Option<u64>,
+) -> Result<()> {
     if group.ranks() as usize > MAX_SHARING_RANKS {
         return Ok(());
     }
@@ -73,7 +78,11 @@ pub(crate) fn share(group: &mut Group<Library>, ni: Option<Handle>) -> Result<()
     match mapped {
         Some((memory, _)) if everywhere == CAN_MAP => group.share(memory),
         Some((memory, lease)) if everywhere == CAN_MAP | CAN_PULL => {
-            group.share(memory.with_remote(lease, remote))
+            let memory = memory.with_remote(lease, remote);
+            group.share(match eager {
+                Some(bytes) => memory.with_eager(bytes),
+                None => memory,
+            })
         }
         _ => Ok(()),
     }

@@ -144,6 +144,25 @@ fn results_are_right_among_many_ranks() {
 }
 
 #[test]
+fn results_are_right_whether_long_operations_are_copied_once_or_twice() {
+    for (ranks, eager) in [(2, "0"), (5, "0"), (2, "18446744073709551615")] {
+        job("results", ranks)
+            .with("PTLCOLL_EAGER", eager)
+            .ends_well();
+    }
+}
+
+#[test]
+fn a_value_of_eager_that_is_no_number_is_refused() {
+    let mut job = job("results", 2).with("PTLCOLL_EAGER", "64k").start;
+    let output = job.arg(folder().join("results")).output();
+    let output = output.expect("cargo has built the starter");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success());
+    assert!(errors.contains("PTLCOLL_EAGER is \"64k\""), "{errors}");
+}
+
+#[test]
 fn results_are_right_if_the_library_performs_the_steps_of_blocking_operations() {
     for ranks in [1, 2, 5, 7, 16] {
         job("results", ranks)

@@ -181,8 +181,12 @@ pub fn processes(ranks: usize) -> Vec<ProcessId> {
 pub enum By {
     Messages(Progress),
     SharedMemory,
-    /// And by copies from each other's own memory.
-    Pulls,
+    /// And by single copies from each other's own memory, if those are measured to be quicker.
+    Measured,
+    /// All long ones by single copies.
+    SingleCopy,
+    /// Those that ranks with an odd number give.
+    SomeSingleCopy,
 }
 
 impl From<Progress> for By {
@@ -204,13 +208,18 @@ pub fn job<R: Send>(
     let results = on_threads(ranks, |rank| {
         let progress = match by {
             By::Messages(progress) => progress,
-            By::SharedMemory | By::Pulls => Progress::Offloaded,
+            _ => Progress::Offloaded,
         };
         let mut group = network.group(rank, progress).expect("all ranks are there");
         match by {
             By::Messages(_) => {}
             By::SharedMemory => share(&mut group, &memories),
-            By::Pulls => share_with_pulls(&mut group, &memories),
+            By::Measured => share_all(&mut group, &memories, None),
+            By::SingleCopy => share_all(&mut group, &memories, Some(0)),
+            By::SomeSingleCopy => {
+                let eager = [u64::MAX, 0][rank % 2];
+                share_all(&mut group, &memories, Some(eager));
+            }
         }
         body(&network, group)
     });
@@ -230,14 +239,17 @@ pub fn share(group: &mut Group<Library>, memories: &[Region]) {
 }
 
 /// Each rank's lease is its own, as if it were a process; the key of one will do, since all are
-/// this process.
-fn share_with_pulls(group: &mut Group<Library>, memories: &[Region]) {
+/// this process. More bytes that a rank gives than `eager` are copied once, or if that is quicker.
+fn share_all(group: &mut Group<Library>, memories: &[Region], eager: Option<u64>) {
     let lease = Lease::new();
     let process = RemoteMemory {
         process: std::process::id() as i32,
         key: lease.key().expect("there is memory for a page"),
     };
-    let memory = shared_memory(memories).with_remote(lease, vec![process; memories.len()]);
+    let mut memory = shared_memory(memories).with_remote(lease, vec![process; memories.len()]);
+    if let Some(bytes) = eager {
+        memory = memory.with_eager(bytes);
+    }
     group.share(memory).expect("it is of as many ranks");
 }
 

@@ -19,7 +19,7 @@ pub struct Current {
 }
 
 /// Variables that libptlcoll reads.
-const OF_COLLECTIVES: [Setting; 2] = [
+const OF_COLLECTIVES: [Setting; 3] = [
     Setting {
         name: "PTLCOLL_PROGRESS",
         default: "none",
@@ -34,6 +34,14 @@ const OF_COLLECTIVES: [Setting; 2] = [
         values: "1 to 4294967295",
         meaning: "milliseconds that ptlcoll_group_create waits for a process that exists, but \
                   doesn't create the group",
+    },
+    Setting {
+        name: "PTLCOLL_EAGER",
+        default: "measured",
+        values: "0 to 18446744073709551615",
+        meaning: "bytes of a rank up to which long operations of two ranks, gathers and scatters are \
+                  copied through shared memory; longer ones are copied once, straight from the \
+                  memory of who gives them",
     },
 ];
 
