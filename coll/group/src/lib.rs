@@ -38,7 +38,6 @@ mod group;
 mod lane;
 mod peers;
 mod portals;
-mod protocol;
 mod recycling;
 mod shared;
 mod spec;

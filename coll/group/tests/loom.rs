@@ -1,4 +1,4 @@
-//! The marks of operations in shared memory (`src/shared.rs`), every interleaving, under loom:
+//! The marks of operations in shared memory (`src/shared`), every interleaving, under loom:
 //!
 //! ```sh
 //! RUSTFLAGS="--cfg loom" cargo test --release -p lintel-group --test loom --target-dir target/loom

@@ -40,8 +40,8 @@ const OF_COLLECTIVES: [Setting; 3] = [
         default: "measured",
         values: "0 to 18446744073709551615",
         meaning: "bytes of a rank up to which long operations of two ranks, gathers and scatters are \
-                  copied through shared memory; longer ones are copied once, straight from the \
-                  memory of who gives them",
+                  copied through shared memory; longer ones, from 8 KiB on, are copied once, straight \
+                  from the memory of who gives them",
     },
 ];
 

@@ -1,0 +1,269 @@
+//! Long operations in which each rank chooses how it gives its bytes: copied through its areas, or
+//! once by those who get them, from where they are.
+
+use super::layout::{MEASURED_AT, Mark, few_bytes_of, place_of};
+use super::operation::Operation;
+use super::protocol::{Class, Protocol};
+use super::{SharedOperations, Wait};
+use crate::buffers::Buffers;
+use crate::call::Call;
+use crate::error::{Error, Result};
+use crate::portals::Combine;
+use lintel_claim::{CrossMemoryError, RemoteMemory, RemoteSpan, combine_bytes, combine_into};
+use std::ops::Range;
+use std::time::Instant;
+
+/// What a rank gets in a long operation.
+#[derive(Default)]
+pub(super) struct Got {
+    /// When the first bytes were there.
+    begun: Option<Instant>,
+    /// The ranks that have given their addresses, a bit for each.
+    addresses: u64,
+}
+
+/// Bytes that are copied before they are combined: each copy costs a system call, and what it has
+/// copied is still in the cache.
+pub(super) const PULLED_PIECE: u64 = 256 << 10;
+impl SharedOperations {
+    /// An operation that has a choice of protocols.
+    pub(super) fn run_by_choice(
+        &mut self,
+        (operation, class): (&Operation, Class),
+        buffers: &mut dyn Buffers,
+        wait: &mut Wait,
+    ) -> Result<()> {
+        self.got = Got::default();
+        // What is given in place is overwritten by what this rank gets.
+        let is_kept = !operation.gets_and_gives() || buffers.separate(0..0).is_some();
+        let protocol = match is_kept {
+            true => self.choose(operation, class),
+            false => Protocol::CopyInCopyOut,
+        };
+        let done = self
+            .run_steps(operation, protocol, buffers, wait)
+            .and_then(|()| self.await_getters(operation, protocol, wait));
+        match (&done, &self.memory.remote) {
+            (Ok(()), _) => self.measure(operation, class),
+            // The caller may free its buffer now, which others may be about to copy from.
+            (Err(_), Some(remote)) => remote.lease.revoke(),
+            (Err(_), None) => {}
+        }
+        done
+    }
+
+    /// How this rank gives its bytes.
+    fn choose(&mut self, operation: &Operation, class: Class) -> Protocol {
+        let at = MEASURED_AT + class.word() * size_of::<u64>() as u64;
+        let (rank, memories) = (self.rank, &self.memory.memories);
+        let getters = self.others().filter(|other| operation.gets(*other, rank));
+        let mut published = getters
+            .map(|getter| memories[getter].load_u64(at).unwrap_or(0))
+            .peekable();
+        match published.peek() {
+            Some(_) => self.choice.protocol((class, operation.bytes), published),
+            None => Protocol::CopyInCopyOut,
+        }
+    }
+
+    /// As [`take`](Self::take), of any operation: marks what was copied from addresses that others
+    /// have given, also if that has failed.
+    pub(super) fn take_any(
+        &mut self,
+        operation: &Operation,
+        number: u64,
+        buffers: &mut dyn Buffers,
+        wait: &mut Wait,
+    ) -> Result<()> {
+        let taken = self.take(operation, number, buffers, wait);
+        if number == operation.pulled_step() && self.got.addresses != 0 {
+            let at = place_of(operation.first, Mark::Pulled);
+            self.memory.memories[self.rank].store_u64(at, operation.first + 1);
+        }
+        taken
+    }
+
+    /// Waits until those who get this rank's bytes have copied them from where they are.
+    fn await_getters(
+        &self,
+        operation: &Operation,
+        protocol: Protocol,
+        wait: &mut Wait,
+    ) -> Result<()> {
+        if protocol == Protocol::SingleCopy {
+            let is_getter = |other: &usize| operation.gets(*other, self.rank);
+            for getter in self.others().filter(is_getter) {
+                self.await_mark(getter, operation.step(0), Mark::Pulled, wait)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Publishes what an operation has shown, if all have given this rank their bytes alike.
+    fn measure(&mut self, operation: &Operation, class: Class) {
+        let Got { begun, addresses } = std::mem::take(&mut self.got);
+        let Some(begun) = begun else {
+            return;
+        };
+        let took = begun.elapsed();
+        let is_giver = |other: &usize| operation.gets(self.rank, *other);
+        let givers = self.others().filter(is_giver).count() as u64;
+        let bytes = givers * operation.bytes;
+        let (protocol, took) = match u64::from(addresses.count_ones()) {
+            // The first piece was written before.
+            0 => {
+                let whole = operation.bytes + operation.piece.min(operation.bytes);
+                let took = took.mul_f64(whole as f64 / operation.bytes as f64);
+                (Protocol::CopyInCopyOut, took)
+            }
+            addresses if addresses == givers => (Protocol::SingleCopy, took),
+            _ => return,
+        };
+        if let Some(word) = self.measured.add(class, protocol, (bytes, took)) {
+            let at = MEASURED_AT + class.word() * size_of::<u64>() as u64;
+            self.memory.memories[self.rank].store_u64(at, word);
+        }
+    }
+
+    /// Whether a rank has given the address of its bytes. They are copied in one step.
+    #[inline]
+    pub(super) fn pulls<B: Buffers + ?Sized, W: FnMut(bool) -> Result<()> + ?Sized>(
+        &mut self,
+        (operation, number): (&Operation, u64),
+        rank: usize,
+        buffers: &mut B,
+        wait: &mut W,
+    ) -> Result<bool> {
+        if operation.class.is_none() {
+            return Ok(false);
+        }
+        if number == 0 {
+            self.await_mark(rank, operation.step(0), Mark::Given, wait)?;
+            self.got.begun.get_or_insert_with(Instant::now);
+            let is_address = self.given_address(operation, rank) != 0;
+            self.got.addresses |= u64::from(is_address) << rank;
+        }
+        let is_address = self.got.addresses & 1 << rank != 0;
+        if is_address && number == operation.pulled_step() {
+            self.pull(operation, rank, buffers)?;
+        }
+        Ok(is_address)
+    }
+
+    /// Where a rank's bytes are, if it has given their address; else 0.
+    fn given_address(&self, operation: &Operation, rank: usize) -> u64 {
+        let address = self.memory.memories[rank].load_u64(few_bytes_of(operation.first));
+        address.unwrap_or(0)
+    }
+
+    /// Copies what this rank gets of a rank that has given its address.
+    fn pull<B: Buffers + ?Sized>(
+        &self,
+        operation: &Operation,
+        rank: usize,
+        buffers: &mut B,
+    ) -> Result<()> {
+        let address = self.given_address(operation, rank);
+        let remote = self.memory.remote.as_ref().ok_or(Error::MessageFailed)?;
+        let process = &remote.processes[rank];
+        let bytes = operation.bytes;
+        let whole = |block: u64| RemoteSpan {
+            address: address.wrapping_add(block * bytes),
+            length: bytes,
+        };
+        let place = |block: usize| block * bytes as usize..(block + 1) * bytes as usize;
+        let pulled = match operation.call {
+            Call::Scatter { .. } => {
+                process.pull_into(whole(self.rank as u64), buffers.output(place(0)))
+            }
+            Call::Gather { .. } => process.pull_into(whole(0), buffers.output(place(rank))),
+            Call::Allreduce(_) | Call::Reduce { .. } => {
+                let is_first = rank < self.rank;
+                self.pull_combining(operation, (process, is_first), whole(0), buffers)
+            }
+            _ => process.pull_into(whole(0), buffers.output(place(0))),
+        };
+        match pulled {
+            Ok(_) => Ok(()),
+            Err(CrossMemoryError::NoProcess) => Err(Error::ProcFailed { rank: rank as u32 }),
+            Err(_) => Err(Error::MessageFailed),
+        }
+    }
+
+    /// Combines the bytes of a process with this rank's; whether they come first counts for the bits
+    /// of some results.
+    fn pull_combining<B: Buffers + ?Sized>(
+        &self,
+        operation: &Operation,
+        (process, is_first): (&RemoteMemory, bool),
+        from: RemoteSpan,
+        buffers: &mut B,
+    ) -> std::result::Result<u64, CrossMemoryError> {
+        let how = operation.combine();
+        let mut at = 0;
+        while at < from.length {
+            let length = PULLED_PIECE.min(from.length - at);
+            let piece = RemoteSpan {
+                address: from.address.wrapping_add(at),
+                length,
+            };
+            let place = at as usize..(at + length) as usize;
+            match is_first {
+                true => self.combine_behind(how, place, buffers, |result| {
+                    process.pull_into(piece, result)
+                })?,
+                false => {
+                    let aside = self.aside.claim().slice(0, length);
+                    let pulled = process.pull(&[piece], &[aside])?;
+                    buffers.combine(how, aside, place);
+                    pulled
+                }
+            };
+            at += length;
+        }
+        Ok(at)
+    }
+
+    /// Combines what `read` writes, which comes first, with this rank's bytes at that place, at most
+    /// as many as lie aside.
+    fn combine_behind<B: Buffers + ?Sized, R>(
+        &self,
+        how: Combine,
+        place: Range<usize>,
+        buffers: &mut B,
+        read: impl FnOnce(&mut [u8]) -> R,
+    ) -> R {
+        if let Some((own, result)) = buffers.separate(place.clone()) {
+            let done = read(result);
+            combine_bytes(how.operation, how.datatype, own, result);
+            return done;
+        }
+        let own = self.aside.claim().slice(0, place.len() as u64);
+        own.write(buffers.input(place.clone()));
+        let result = buffers.output(place);
+        let done = read(result);
+        combine_into(how.operation, how.datatype, own, result);
+        done
+    }
+
+    /// Combines what the other one of two ranks has given with this rank's, which needn't be in its area.
+    pub(super) fn take_of_two<B: Buffers + ?Sized, W: FnMut(bool) -> Result<()> + ?Sized>(
+        &mut self,
+        (operation, number): (&Operation, u64),
+        buffers: &mut B,
+        wait: &mut W,
+    ) -> Result<()> {
+        let other = 1 - self.rank;
+        if self.pulls((operation, number), other, buffers, wait)? {
+            return Ok(());
+        }
+        let step = operation.step(number);
+        let area = self.await_area(other, operation, step, wait)?;
+        let how = operation.combine();
+        match other < self.rank {
+            true => _ = self.combine_behind(how, step.range(), buffers, |to| area.read(to)),
+            false => buffers.combine(how, area, step.range()),
+        }
+        Ok(())
+    }
+}
