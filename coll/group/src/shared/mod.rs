@@ -157,7 +157,10 @@ impl SharedOperations {
         }
         match operation.class {
             Some(class) => self.run_by_choice((&operation, class), buffers, wait)?,
-            None => self.run_steps(&operation, Protocol::CopyInCopyOut, buffers, wait)?,
+            None => {
+                let how = (&operation, Protocol::CopyInCopyOut);
+                self.run_steps(how, 0..operation.steps(), buffers, wait)?;
+            }
         }
         if let (Some((from, to)), true) = (own, operation.keeps_last()) {
             buffers.keep(from, to);
@@ -190,22 +193,14 @@ impl SharedOperations {
 
     fn run_steps(
         &mut self,
-        operation: &Operation,
-        protocol: Protocol,
+        (operation, protocol): (&Operation, Protocol),
+        steps: Range<u64>,
         buffers: &mut dyn Buffers,
         wait: &mut Wait,
     ) -> Result<()> {
-        let steps = operation.steps();
-        if steps == 1 {
-            self.give(operation, (0, protocol), buffers, wait)?;
-            if operation.is_split {
-                self.combine_part(operation, 0, wait)?;
-            }
-            return self.take_any(operation, 0, buffers, wait);
-        }
-        let mut from = 0;
-        while from < steps {
-            let window = from..steps.min(from + WINDOW);
+        let mut from = steps.start;
+        while from < steps.end {
+            let window = from..steps.end.min(from + WINDOW);
             for number in window.clone() {
                 self.give(operation, (number, protocol), buffers, wait)?;
             }

@@ -35,7 +35,7 @@ pub(super) struct Step {
 /// than its second wait costs.
 const MAX_WHOLE: u64 = 4 << 10;
 /// Reductions to a root are split if there are more ranks, and all together give more.
-const MAX_RANKS_OF_WHOLE_REDUCE: u64 = 4;
+const MAX_RANKS_OF_WHOLE: u64 = 4;
 const MAX_WHOLE_REDUCE: u64 = 256 << 10;
 /// Bytes of a rank from which on there is a choice of protocols, if the giver would wait for several
 /// ranks.
@@ -120,7 +120,7 @@ impl Operation {
             is_split: match call {
                 Call::Allreduce(_) => class.is_none() && others_bytes > MAX_WHOLE,
                 Call::Reduce { .. } => {
-                    ranks > MAX_RANKS_OF_WHOLE_REDUCE && others_bytes > MAX_WHOLE_REDUCE
+                    ranks > MAX_RANKS_OF_WHOLE && others_bytes > MAX_WHOLE_REDUCE
                 }
                 _ => false,
             },
@@ -137,20 +137,15 @@ impl Operation {
         }
     }
 
-    /// The step in which bytes are copied whose address was given: of an operation that may be in
-    /// place, after all of a rank's own was given.
-    #[inline]
-    pub(super) fn pulled_step(&self) -> u64 {
-        match self.gets_and_gives() {
-            true => self.steps() - 1,
-            false => 0,
-        }
-    }
-
     /// Whether ranks get something in the place of what they give.
     #[inline]
     pub(super) fn gets_and_gives(&self) -> bool {
         matches!(self.call, Call::Allreduce(_))
+    }
+
+    /// Whether the root would copy alone what more ranks than a few would copy all at once.
+    pub(super) fn is_for_many(&self) -> bool {
+        matches!(self.call, Call::Scatter { .. }) && self.ranks > MAX_RANKS_OF_WHOLE
     }
 
     /// A step by its place among the operation's.

@@ -138,19 +138,21 @@ impl Choice {
         }
     }
 
-    /// The protocol for an operation of so many bytes. `published` is what each rank that gets
+    /// The protocol for an operation of so many bytes, if the user has said which.
+    pub(crate) fn set(&self, bytes: u64) -> Option<Protocol> {
+        self.eager.map(|eager| match bytes > eager {
+            true => Protocol::SingleCopy,
+            false => Protocol::CopyInCopyOut,
+        })
+    }
+
+    /// The protocol for an operation of that class. `published` is what each rank that gets
     /// them has in the class's word: another process's, which may only mislead about what is quicker.
     pub(crate) fn protocol(
         &mut self,
-        (class, bytes): (Class, u64),
+        class: Class,
         published: impl Iterator<Item = u64>,
     ) -> Protocol {
-        if let Some(eager) = self.eager {
-            return match bytes > eager {
-                true => Protocol::SingleCopy,
-                false => Protocol::CopyInCopyOut,
-            };
-        }
         let (mut copies, mut single) = (0, 0);
         for word in published {
             let units = |protocol| u64::from((word >> (16 * class.average(protocol))) as u16);
@@ -195,7 +197,7 @@ mod tests {
     }
 
     fn chosen(choice: &mut Choice, words: &[u64]) -> Protocol {
-        choice.protocol((class(), BYTES), words.iter().copied())
+        choice.protocol(class(), words.iter().copied())
     }
 
     #[test]
@@ -267,16 +269,15 @@ mod tests {
         let mut choice = Choice::new(None);
         assert_eq!(chosen(&mut choice, &[word]), CopyInCopyOut);
         let published = std::iter::once(word);
-        let protocol = choice.protocol((combining, BYTES), published);
+        let protocol = choice.protocol(combining, published);
         assert_eq!(protocol, SingleCopy);
     }
 
     #[test]
     fn a_length_that_is_set_decides() {
-        let mut choice = Choice::new(Some(BYTES - 1));
-        let quicker = word(&[(CopyInCopyOut, 9), (SingleCopy, 9000)]);
-        assert_eq!(chosen(&mut choice, &[quicker]), SingleCopy);
-        let mut choice = Choice::new(Some(BYTES));
-        assert_eq!(chosen(&mut choice, &[]), CopyInCopyOut);
+        let choice = Choice::new(Some(BYTES));
+        assert_eq!(choice.set(BYTES), Some(CopyInCopyOut));
+        assert_eq!(choice.set(BYTES + 1), Some(SingleCopy));
+        assert_eq!(Choice::new(None).set(BYTES), None);
     }
 }

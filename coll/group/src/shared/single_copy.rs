@@ -20,11 +20,15 @@ pub(super) struct Got {
     begun: Option<Instant>,
     /// The ranks that have given their addresses, a bit for each.
     addresses: u64,
+    /// The step in which their bytes are copied: the last if what this rank gives step by step is in
+    /// the same place.
+    pulled_step: u64,
 }
 
 /// Bytes that are copied before they are combined: each copy costs a system call, and what it has
 /// copied is still in the cache.
 pub(super) const PULLED_PIECE: u64 = 256 << 10;
+
 impl SharedOperations {
     /// An operation that has a choice of protocols.
     pub(super) fn run_by_choice(
@@ -33,15 +37,19 @@ impl SharedOperations {
         buffers: &mut dyn Buffers,
         wait: &mut Wait,
     ) -> Result<()> {
-        self.got = Got::default();
         // What is given in place is overwritten by what this rank gets.
         let is_kept = !operation.gets_and_gives() || buffers.separate(0..0).is_some();
         let protocol = match is_kept {
             true => self.choose(operation, class),
             false => Protocol::CopyInCopyOut,
         };
+        let is_in_steps = operation.gives(self.rank) && protocol == Protocol::CopyInCopyOut;
+        self.got.pulled_step = match is_in_steps && operation.gets_and_gives() {
+            true => operation.steps() - 1,
+            false => 0,
+        };
         let done = self
-            .run_steps(operation, protocol, buffers, wait)
+            .run_until_through((operation, protocol), is_in_steps, buffers, wait)
             .and_then(|()| self.await_getters(operation, protocol, wait));
         match (&done, &self.memory.remote) {
             (Ok(()), _) => self.measure(operation, class),
@@ -52,6 +60,32 @@ impl SharedOperations {
         done
     }
 
+    /// Runs all steps, or the first if nothing is left then that this rank gives or gets.
+    fn run_until_through(
+        &mut self,
+        (operation, protocol): (&Operation, Protocol),
+        is_in_steps: bool,
+        buffers: &mut dyn Buffers,
+        wait: &mut Wait,
+    ) -> Result<()> {
+        let steps = operation.steps();
+        if is_in_steps {
+            return self.run_steps((operation, protocol), 0..steps, buffers, wait);
+        }
+        self.run_steps((operation, protocol), 0..1, buffers, wait)?;
+        if self.got.addresses.count_ones() == self.givers(operation) {
+            self.memory.memories[self.rank].store_u64(0, self.next);
+            return Ok(());
+        }
+        self.run_steps((operation, protocol), 1..steps, buffers, wait)
+    }
+
+    /// How many ranks give this one something.
+    fn givers(&self, operation: &Operation) -> u32 {
+        let is_giver = |other: &usize| operation.gets(self.rank, *other);
+        self.others().filter(is_giver).count() as u32
+    }
+
     /// How this rank gives its bytes.
     fn choose(&mut self, operation: &Operation, class: Class) -> Protocol {
         let at = MEASURED_AT + class.word() * size_of::<u64>() as u64;
@@ -60,9 +94,11 @@ impl SharedOperations {
         let mut published = getters
             .map(|getter| memories[getter].load_u64(at).unwrap_or(0))
             .peekable();
-        match published.peek() {
-            Some(_) => self.choice.protocol((class, operation.bytes), published),
-            None => Protocol::CopyInCopyOut,
+        match (published.peek(), self.choice.set(operation.bytes)) {
+            (None, _) => Protocol::CopyInCopyOut,
+            (_, Some(protocol)) => protocol,
+            _ if operation.is_for_many() => Protocol::SingleCopy,
+            _ => self.choice.protocol(class, published),
         }
     }
 
@@ -76,7 +112,7 @@ impl SharedOperations {
         wait: &mut Wait,
     ) -> Result<()> {
         let taken = self.take(operation, number, buffers, wait);
-        if number == operation.pulled_step() && self.got.addresses != 0 {
+        if number == self.got.pulled_step && self.got.addresses != 0 {
             let at = place_of(operation.first, Mark::Pulled);
             self.memory.memories[self.rank].store_u64(at, operation.first + 1);
         }
@@ -101,15 +137,14 @@ impl SharedOperations {
 
     /// Publishes what an operation has shown, if all have given this rank their bytes alike.
     fn measure(&mut self, operation: &Operation, class: Class) {
-        let Got { begun, addresses } = std::mem::take(&mut self.got);
-        let Some(begun) = begun else {
+        let got = std::mem::take(&mut self.got);
+        let Some(begun) = got.begun else {
             return;
         };
         let took = begun.elapsed();
-        let is_giver = |other: &usize| operation.gets(self.rank, *other);
-        let givers = self.others().filter(is_giver).count() as u64;
-        let bytes = givers * operation.bytes;
-        let (protocol, took) = match u64::from(addresses.count_ones()) {
+        let givers = self.givers(operation);
+        let bytes = u64::from(givers) * operation.bytes;
+        let (protocol, took) = match got.addresses.count_ones() {
             // The first piece was written before.
             0 => {
                 let whole = operation.bytes + operation.piece.min(operation.bytes);
@@ -144,7 +179,7 @@ impl SharedOperations {
             self.got.addresses |= u64::from(is_address) << rank;
         }
         let is_address = self.got.addresses & 1 << rank != 0;
-        if is_address && number == operation.pulled_step() {
+        if is_address && number == self.got.pulled_step {
             self.pull(operation, rank, buffers)?;
         }
         Ok(is_address)
