@@ -81,7 +81,7 @@ impl Operation {
         }
     }
 
-    pub(super) fn of_several_lines(
+    fn of_several_lines(
         (call, bytes): (Call, u64),
         ranks: u64,
         first: u64,

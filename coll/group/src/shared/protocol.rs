@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+/// How a rank gives its bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Protocol {
     /// The giver copies its bytes into its shared memory, the getter out of that.
