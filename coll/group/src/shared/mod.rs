@@ -72,6 +72,11 @@ pub(crate) struct SharedOperations {
 /// Called for each look at another rank's memory that was in vain; true for a wait's first one.
 type Wait<'a> = dyn FnMut(bool) -> Result<()> + 'a;
 
+/// Whether an operation may have a choice of protocols: a short one hasn't, which the compiler has to
+/// know to leave it out.
+const MAY_CHOOSE: bool = true;
+const MAY_NOT_CHOOSE: bool = false;
+
 /// Ranks that read each other's memory: more of them go by messages, in fewer rounds.
 pub const MAX_SHARING_RANKS: usize = 64;
 
@@ -182,8 +187,9 @@ impl SharedOperations {
             return Ok(());
         }
         self.next += 1;
-        self.give(&operation, (0, Protocol::CopyInCopyOut), buffers, wait)?;
-        self.take(&operation, 0, buffers, wait)?;
+        let protocol = Protocol::CopyInCopyOut;
+        self.give::<MAY_NOT_CHOOSE, _, _>(&operation, (0, protocol), buffers, wait)?;
+        self.take::<MAY_NOT_CHOOSE, _, _>(&operation, 0, buffers, wait)?;
         // Last, as nothing overlaps.
         if let Some((from, to)) = operation.own_piece(self.rank) {
             buffers.keep(from, to);
@@ -202,7 +208,7 @@ impl SharedOperations {
         while from < steps.end {
             let window = from..steps.end.min(from + WINDOW);
             for number in window.clone() {
-                self.give(operation, (number, protocol), buffers, wait)?;
+                self.give::<MAY_CHOOSE, _, _>(operation, (number, protocol), buffers, wait)?;
             }
             if operation.is_split {
                 for number in window.clone() {
@@ -223,7 +229,7 @@ impl SharedOperations {
 
     /// Writes what this rank gives to a step.
     #[inline(always)]
-    fn give<B: Buffers + ?Sized, W: FnMut(bool) -> Result<()> + ?Sized>(
+    fn give<const MAY_CHOOSE: bool, B: Buffers + ?Sized, W: FnMut(bool) -> Result<()> + ?Sized>(
         &mut self,
         operation: &Operation,
         (number, protocol): (u64, Protocol),
@@ -244,7 +250,7 @@ impl SharedOperations {
                 own.store_u64(place_of(step.number, Mark::Given), step.number + 1);
             }
         } else if operation.gives(self.rank) {
-            if operation.class.is_some() && number == 0 {
+            if MAY_CHOOSE && operation.class.is_some() && number == 0 {
                 own.store_u64(few_bytes_of(step.number), 0);
             }
             let area = operation.area(own, step);
@@ -282,7 +288,7 @@ impl SharedOperations {
 
     /// Waits for what this rank gets of a step, and reads it.
     #[inline(always)]
-    fn take<B: Buffers + ?Sized, W: FnMut(bool) -> Result<()> + ?Sized>(
+    fn take<const MAY_CHOOSE: bool, B: Buffers + ?Sized, W: FnMut(bool) -> Result<()> + ?Sized>(
         &mut self,
         operation: &Operation,
         number: u64,
@@ -299,7 +305,7 @@ impl SharedOperations {
                 }
             }
             Call::Allreduce(_) if !operation.is_split => {
-                if operation.class.is_some() {
+                if MAY_CHOOSE && operation.class.is_some() {
                     return self.take_of_two((operation, number), buffers, wait);
                 }
                 // In the same order at all ranks, so that all get the same bits.
@@ -319,7 +325,7 @@ impl SharedOperations {
                     buffers.keep(step.range(), step.range());
                     return Ok(());
                 };
-                if self.pulls((operation, number), first, buffers, wait)? {
+                if self.pulls::<MAY_CHOOSE, _, _>((operation, number), first, buffers, wait)? {
                     return Ok(());
                 }
                 let area = self.await_area(first, operation, step, wait)?;
@@ -341,7 +347,7 @@ impl SharedOperations {
             }
             Call::Gather { root, .. } if root as usize == self.rank => {
                 for rank in self.others() {
-                    if self.pulls((operation, number), rank, buffers, wait)? {
+                    if self.pulls::<MAY_CHOOSE, _, _>((operation, number), rank, buffers, wait)? {
                         continue;
                     }
                     let area = self.await_area(rank, operation, step, wait)?;
@@ -353,7 +359,7 @@ impl SharedOperations {
                 if root as usize != self.rank =>
             {
                 let root = root as usize;
-                if self.pulls((operation, number), root, buffers, wait)? {
+                if self.pulls::<MAY_CHOOSE, _, _>((operation, number), root, buffers, wait)? {
                     return Ok(());
                 }
                 let area = self.await_area(root, operation, step, wait)?;

@@ -4,7 +4,7 @@
 use super::layout::{MEASURED_AT, Mark, few_bytes_of, place_of};
 use super::operation::Operation;
 use super::protocol::{Class, Protocol};
-use super::{SharedOperations, Wait};
+use super::{MAY_CHOOSE, SharedOperations, Wait};
 use crate::buffers::Buffers;
 use crate::call::Call;
 use crate::error::{Error, Result};
@@ -111,7 +111,7 @@ impl SharedOperations {
         buffers: &mut dyn Buffers,
         wait: &mut Wait,
     ) -> Result<()> {
-        let taken = self.take(operation, number, buffers, wait);
+        let taken = self.take::<MAY_CHOOSE, _, _>(operation, number, buffers, wait);
         if number == self.got.pulled_step && self.got.addresses != 0 {
             let at = place_of(operation.first, Mark::Pulled);
             self.memory.memories[self.rank].store_u64(at, operation.first + 1);
@@ -161,17 +161,32 @@ impl SharedOperations {
     }
 
     /// Whether a rank has given the address of its bytes. They are copied in one step.
-    #[inline]
-    pub(super) fn pulls<B: Buffers + ?Sized, W: FnMut(bool) -> Result<()> + ?Sized>(
+    #[inline(always)]
+    pub(super) fn pulls<
+        const MAY_CHOOSE: bool,
+        B: Buffers + ?Sized,
+        W: FnMut(bool) -> Result<()> + ?Sized,
+    >(
         &mut self,
         (operation, number): (&Operation, u64),
         rank: usize,
         buffers: &mut B,
         wait: &mut W,
     ) -> Result<bool> {
-        if operation.class.is_none() {
-            return Ok(false);
+        match MAY_CHOOSE && operation.class.is_some() {
+            true => self.pulls_any((operation, number), rank, buffers, wait),
+            false => Ok(false),
         }
+    }
+
+    /// As [`pulls`](Self::pulls), in an operation that has a choice of protocols.
+    fn pulls_any<B: Buffers + ?Sized, W: FnMut(bool) -> Result<()> + ?Sized>(
+        &mut self,
+        (operation, number): (&Operation, u64),
+        rank: usize,
+        buffers: &mut B,
+        wait: &mut W,
+    ) -> Result<bool> {
         if number == 0 {
             self.await_mark(rank, operation.step(0), Mark::Given, wait)?;
             self.got.begun.get_or_insert_with(Instant::now);
@@ -289,7 +304,7 @@ impl SharedOperations {
         wait: &mut W,
     ) -> Result<()> {
         let other = 1 - self.rank;
-        if self.pulls((operation, number), other, buffers, wait)? {
+        if self.pulls_any((operation, number), other, buffers, wait)? {
             return Ok(());
         }
         let step = operation.step(number);
