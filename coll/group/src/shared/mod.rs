@@ -74,8 +74,8 @@ type Wait<'a> = dyn FnMut(bool) -> Result<()> + 'a;
 
 /// Whether an operation may have a choice of protocols: a short one hasn't, which the compiler has to
 /// know to leave it out.
-const MAY_CHOOSE: bool = true;
-const MAY_NOT_CHOOSE: bool = false;
+const WITH_CHOICE: bool = true;
+const WITHOUT_CHOICE: bool = false;
 
 /// Ranks that read each other's memory: more of them go by messages, in fewer rounds.
 pub const MAX_SHARING_RANKS: usize = 64;
@@ -188,8 +188,8 @@ impl SharedOperations {
         }
         self.next += 1;
         let protocol = Protocol::CopyInCopyOut;
-        self.give::<MAY_NOT_CHOOSE, _, _>(&operation, (0, protocol), buffers, wait)?;
-        self.take::<MAY_NOT_CHOOSE, _, _>(&operation, 0, buffers, wait)?;
+        self.give::<WITHOUT_CHOICE, _, _>(&operation, (0, protocol), buffers, wait)?;
+        self.take::<WITHOUT_CHOICE, _, _>(&operation, 0, buffers, wait)?;
         // Last, as nothing overlaps.
         if let Some((from, to)) = operation.own_piece(self.rank) {
             buffers.keep(from, to);
@@ -208,7 +208,7 @@ impl SharedOperations {
         while from < steps.end {
             let window = from..steps.end.min(from + WINDOW);
             for number in window.clone() {
-                self.give::<MAY_CHOOSE, _, _>(operation, (number, protocol), buffers, wait)?;
+                self.give::<WITH_CHOICE, _, _>(operation, (number, protocol), buffers, wait)?;
             }
             if operation.is_split {
                 for number in window.clone() {
@@ -229,7 +229,7 @@ impl SharedOperations {
 
     /// Writes what this rank gives to a step.
     #[inline(always)]
-    fn give<const MAY_CHOOSE: bool, B: Buffers + ?Sized, W: FnMut(bool) -> Result<()> + ?Sized>(
+    fn give<const CHOICE: bool, B: Buffers + ?Sized, W: FnMut(bool) -> Result<()> + ?Sized>(
         &mut self,
         operation: &Operation,
         (number, protocol): (u64, Protocol),
@@ -250,7 +250,7 @@ impl SharedOperations {
                 own.store_u64(place_of(step.number, Mark::Given), step.number + 1);
             }
         } else if operation.gives(self.rank) {
-            if MAY_CHOOSE && operation.class.is_some() && number == 0 {
+            if CHOICE && operation.class.is_some() && number == 0 {
                 own.store_u64(few_bytes_of(step.number), 0);
             }
             let area = operation.area(own, step);
@@ -288,7 +288,7 @@ impl SharedOperations {
 
     /// Waits for what this rank gets of a step, and reads it.
     #[inline(always)]
-    fn take<const MAY_CHOOSE: bool, B: Buffers + ?Sized, W: FnMut(bool) -> Result<()> + ?Sized>(
+    fn take<const CHOICE: bool, B: Buffers + ?Sized, W: FnMut(bool) -> Result<()> + ?Sized>(
         &mut self,
         operation: &Operation,
         number: u64,
@@ -305,7 +305,7 @@ impl SharedOperations {
                 }
             }
             Call::Allreduce(_) if !operation.is_split => {
-                if MAY_CHOOSE && operation.class.is_some() {
+                if CHOICE && operation.class.is_some() {
                     return self.take_of_two((operation, number), buffers, wait);
                 }
                 // In the same order at all ranks, so that all get the same bits.
@@ -325,7 +325,7 @@ impl SharedOperations {
                     buffers.keep(step.range(), step.range());
                     return Ok(());
                 };
-                if self.pulls::<MAY_CHOOSE, _, _>((operation, number), first, buffers, wait)? {
+                if self.pulls::<CHOICE, _, _>((operation, number), first, buffers, wait)? {
                     return Ok(());
                 }
                 let area = self.await_area(first, operation, step, wait)?;
@@ -347,7 +347,7 @@ impl SharedOperations {
             }
             Call::Gather { root, .. } if root as usize == self.rank => {
                 for rank in self.others() {
-                    if self.pulls::<MAY_CHOOSE, _, _>((operation, number), rank, buffers, wait)? {
+                    if self.pulls::<CHOICE, _, _>((operation, number), rank, buffers, wait)? {
                         continue;
                     }
                     let area = self.await_area(rank, operation, step, wait)?;
@@ -359,7 +359,7 @@ impl SharedOperations {
                 if root as usize != self.rank =>
             {
                 let root = root as usize;
-                if self.pulls::<MAY_CHOOSE, _, _>((operation, number), root, buffers, wait)? {
+                if self.pulls::<CHOICE, _, _>((operation, number), root, buffers, wait)? {
                     return Ok(());
                 }
                 let area = self.await_area(root, operation, step, wait)?;

@@ -4,7 +4,7 @@
 use super::layout::{MEASURED_AT, Mark, few_bytes_of, place_of};
 use super::operation::Operation;
 use super::protocol::{Class, Protocol};
-use super::{MAY_CHOOSE, SharedOperations, Wait};
+use super::{SharedOperations, WITH_CHOICE, Wait};
 use crate::buffers::Buffers;
 use crate::call::Call;
 use crate::error::{Error, Result};
@@ -111,7 +111,7 @@ impl SharedOperations {
         buffers: &mut dyn Buffers,
         wait: &mut Wait,
     ) -> Result<()> {
-        let taken = self.take::<MAY_CHOOSE, _, _>(operation, number, buffers, wait);
+        let taken = self.take::<WITH_CHOICE, _, _>(operation, number, buffers, wait);
         if number == self.got.pulled_step && self.got.addresses != 0 {
             let at = place_of(operation.first, Mark::Pulled);
             self.memory.memories[self.rank].store_u64(at, operation.first + 1);
@@ -163,7 +163,7 @@ impl SharedOperations {
     /// Whether a rank has given the address of its bytes. They are copied in one step.
     #[inline(always)]
     pub(super) fn pulls<
-        const MAY_CHOOSE: bool,
+        const CHOICE: bool,
         B: Buffers + ?Sized,
         W: FnMut(bool) -> Result<()> + ?Sized,
     >(
@@ -173,7 +173,7 @@ impl SharedOperations {
         buffers: &mut B,
         wait: &mut W,
     ) -> Result<bool> {
-        match MAY_CHOOSE && operation.class.is_some() {
+        match CHOICE && operation.class.is_some() {
             true => self.pulls_any((operation, number), rank, buffers, wait),
             false => Ok(false),
         }
