@@ -1,6 +1,7 @@
 //! Where marks and bytes are in a rank's memory.
 
 use super::MAX_SHARING_RANKS;
+use super::protocol::RANGES;
 
 /// Whom a rank waits for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -40,6 +41,7 @@ const SLOTS_AT: u64 = SLOT;
 pub(super) const AREAS_AT: u64 = SLOTS_AT + SLOTS * SLOT;
 /// Where a rank publishes what it has measured.
 pub(super) const MEASURED_AT: u64 = LINE;
+const _: () = assert!(MEASURED_AT + (RANGES * size_of::<u64>()) as u64 <= SLOTS_AT);
 
 /// Where few bytes of a step are in a rank's memory.
 #[inline]

@@ -297,6 +297,7 @@ impl SharedOperations {
     ) -> Result<()> {
         let step = operation.step(number);
         let Step { at, bytes, .. } = step;
+        let has_choice = CHOICE && operation.class.is_some();
         let place = |begin: u64, bytes: u64| begin as usize..(begin + bytes) as usize;
         match operation.call {
             Call::Barrier => {
@@ -305,7 +306,7 @@ impl SharedOperations {
                 }
             }
             Call::Allreduce(_) if !operation.is_split => {
-                if CHOICE && operation.class.is_some() {
+                if has_choice {
                     return self.take_of_two((operation, number), buffers, wait);
                 }
                 // In the same order at all ranks, so that all get the same bits.
@@ -325,7 +326,7 @@ impl SharedOperations {
                     buffers.keep(step.range(), step.range());
                     return Ok(());
                 };
-                if self.pulls::<CHOICE, _, _>((operation, number), first, buffers, wait)? {
+                if has_choice && self.pulls((operation, number), first, buffers, wait)? {
                     return Ok(());
                 }
                 let area = self.await_area(first, operation, step, wait)?;
@@ -347,7 +348,7 @@ impl SharedOperations {
             }
             Call::Gather { root, .. } if root as usize == self.rank => {
                 for rank in self.others() {
-                    if self.pulls::<CHOICE, _, _>((operation, number), rank, buffers, wait)? {
+                    if has_choice && self.pulls((operation, number), rank, buffers, wait)? {
                         continue;
                     }
                     let area = self.await_area(rank, operation, step, wait)?;
@@ -359,7 +360,7 @@ impl SharedOperations {
                 if root as usize != self.rank =>
             {
                 let root = root as usize;
-                if self.pulls::<CHOICE, _, _>((operation, number), root, buffers, wait)? {
+                if has_choice && self.pulls((operation, number), root, buffers, wait)? {
                     return Ok(());
                 }
                 let area = self.await_area(root, operation, step, wait)?;

@@ -34,8 +34,10 @@ pub(super) struct Step {
 /// Up to so many bytes of all ranks together, each rank combines all of them: a split saves less
 /// than its second wait costs.
 const MAX_WHOLE: u64 = 4 << 10;
-/// Reductions to a root are split if there are more ranks, and all together give more.
-const MAX_RANKS_OF_WHOLE: u64 = 4;
+/// Up to so many ranks, a root by itself copies or combines all that they get or give. More of them
+/// share the work, each a part.
+const FEW_RANKS: u64 = 4;
+/// Reductions to a root of more ranks are split if all together give more.
 const MAX_WHOLE_REDUCE: u64 = 256 << 10;
 /// Bytes of a rank from which on there is a choice of protocols, if the giver would wait for several
 /// ranks.
@@ -119,9 +121,7 @@ impl Operation {
             first,
             is_split: match call {
                 Call::Allreduce(_) => class.is_none() && others_bytes > MAX_WHOLE,
-                Call::Reduce { .. } => {
-                    ranks > MAX_RANKS_OF_WHOLE && others_bytes > MAX_WHOLE_REDUCE
-                }
+                Call::Reduce { .. } => ranks > FEW_RANKS && others_bytes > MAX_WHOLE_REDUCE,
                 _ => false,
             },
             class,
@@ -143,9 +143,9 @@ impl Operation {
         matches!(self.call, Call::Allreduce(_))
     }
 
-    /// Whether the root would copy alone what more ranks than a few would copy all at once.
+    /// Whether more ranks than a few would copy at once what the root would copy alone.
     pub(super) fn is_for_many(&self) -> bool {
-        matches!(self.call, Call::Scatter { .. }) && self.ranks > MAX_RANKS_OF_WHOLE
+        matches!(self.call, Call::Scatter { .. }) && self.ranks > FEW_RANKS
     }
 
     /// A step by its place among the operation's.

@@ -1,6 +1,6 @@
 //! How long bytes get from one rank to another on a node: copy-in/copy-out through shared memory,
-//! or a single copy by the system. Which is quicker, and from which length on, differs by a factor
-//! of ten between processors, and within seconds on a virtual machine. So it is measured: a rank
+//! or a single copy by the system. Which is quicker, and from which length on, differs between
+//! processors, and from second to second on a virtual machine. So it is measured: a rank
 //! that gets bytes times it and publishes the averages, and one that gives some chooses by those.
 
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub(crate) struct Class {
 /// Bytes of a rank from which on there is a choice.
 pub(crate) const MIN_CHOICE: u64 = 8 << 10;
 /// Ranges of lengths, each twice as long as the one before; the last has no end.
-const RANGES: usize = 8;
+pub(super) const RANGES: usize = 8;
 /// Averages of a range: of both protocols, without combining and with.
 const AVERAGES: usize = 4;
 

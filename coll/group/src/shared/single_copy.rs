@@ -97,6 +97,7 @@ impl SharedOperations {
         match (published.peek(), self.choice.set(operation.bytes)) {
             (None, _) => Protocol::CopyInCopyOut,
             (_, Some(protocol)) => protocol,
+            // Not measured.
             _ if operation.is_for_many() => Protocol::SingleCopy,
             _ => self.choice.protocol(class, published),
         }
@@ -160,27 +161,9 @@ impl SharedOperations {
         }
     }
 
-    /// Whether a rank has given the address of its bytes. They are copied in one step.
-    #[inline(always)]
-    pub(super) fn pulls<
-        const CHOICE: bool,
-        B: Buffers + ?Sized,
-        W: FnMut(bool) -> Result<()> + ?Sized,
-    >(
-        &mut self,
-        (operation, number): (&Operation, u64),
-        rank: usize,
-        buffers: &mut B,
-        wait: &mut W,
-    ) -> Result<bool> {
-        match CHOICE && operation.class.is_some() {
-            true => self.pulls_any((operation, number), rank, buffers, wait),
-            false => Ok(false),
-        }
-    }
-
-    /// As [`pulls`](Self::pulls), in an operation that has a choice of protocols.
-    fn pulls_any<B: Buffers + ?Sized, W: FnMut(bool) -> Result<()> + ?Sized>(
+    /// Whether a rank has given the address of its bytes, in an operation that has a choice of
+    /// protocols. They are copied in one step.
+    pub(super) fn pulls<B: Buffers + ?Sized, W: FnMut(bool) -> Result<()> + ?Sized>(
         &mut self,
         (operation, number): (&Operation, u64),
         rank: usize,
@@ -304,7 +287,7 @@ impl SharedOperations {
         wait: &mut W,
     ) -> Result<()> {
         let other = 1 - self.rank;
-        if self.pulls_any((operation, number), other, buffers, wait)? {
+        if self.pulls((operation, number), other, buffers, wait)? {
             return Ok(());
         }
         let step = operation.step(number);
