@@ -10,7 +10,11 @@
 //! more often before it is biased again, so threads that share it pay no more than with a
 //! plain mutex.
 //!
+//! The system executes such barriers for a process that has [registered](register), which may take
+//! long: it is done once, where nobody waits for it. Locks are plain mutexes until then.
+//!
 //! ```
+//! lintel_lock::register();
 //! let mutex = lintel_lock::Mutex::new(1);
 //! *mutex.lock() += 1;
 //! assert_eq!(*mutex.lock(), 2);
@@ -22,6 +26,7 @@ mod system;
 
 pub use biased::{BiasedGuard, lock_by_bias};
 pub use raw::RawBiased;
+pub use system::{is_registered, register};
 
 use parking_lot::lock_api;
 use raw::{NOBODY, STREAK};

@@ -1,8 +1,8 @@
 //! The algorithm. Loom explores this file in `tests/loom.rs`.
 
 use crate::system::{
-    AtomicBool, AtomicU32, AtomicUsize, Ordering, RawMutex, order_for_others, order_others, pause,
-    register, thread,
+    AtomicBool, AtomicU32, AtomicUsize, Ordering, RawMutex, is_registered, order_for_others,
+    order_others, pause, thread,
 };
 
 /// The lock is biased to no thread. No thread has this number.
@@ -172,7 +172,7 @@ impl RawBiased {
     fn bias_to_last(&self) {
         let me = self.last.load(Ordering::Relaxed);
         let candidate = self.candidate.load(Ordering::Relaxed);
-        let may = candidate == me || candidate == NOBODY && me != 0 && register();
+        let may = candidate == me || candidate == NOBODY && me != 0 && is_registered();
         if may {
             self.candidate.store(me, Ordering::Relaxed);
             self.bias.store(me, Ordering::Relaxed);
@@ -184,7 +184,7 @@ impl RawBiased {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::{Mutex, lock_by_bias};
+    use crate::{Mutex, lock_by_bias, register};
     use std::sync::atomic::AtomicU64;
     use std::time::{Duration, Instant};
 
@@ -197,6 +197,7 @@ mod tests {
 
     /// Takes the lock so often that it is biased to this thread, if it can be.
     fn take_often(mutex: &Mutex<u64>) {
+        register();
         (0..=STREAK.1).for_each(|_| *mutex.lock() += 1);
     }
 

@@ -73,9 +73,26 @@ pub(crate) fn thread() -> usize {
     0
 }
 
-/// Whether [`order_others`] works from now on.
-pub(crate) fn register() -> bool {
-    membarrier(MembarrierCommand::RegisterPrivateExpedited).is_ok()
+/// [`register`] has succeeded in this process.
+static IS_REGISTERED: AtomicBool = AtomicBool::new(false);
+
+/// Lets the locks of this process be biased from now on; false if the system can't. Until then
+/// they are plain mutexes.
+///
+/// In a process of several threads it lasts as long as a grace period of RCU: 5 to 25 ms, and
+/// seconds where more threads are runnable than there are processors. So it isn't to be called with
+/// a lock held that others wait for.
+pub fn register() -> bool {
+    let is_registered = membarrier(MembarrierCommand::RegisterPrivateExpedited).is_ok();
+    if is_registered {
+        IS_REGISTERED.store(true, Ordering::Release);
+    }
+    is_registered
+}
+
+/// Whether [`order_others`] works.
+pub fn is_registered() -> bool {
+    IS_REGISTERED.load(Ordering::Acquire)
 }
 
 /// Orders the memory accesses of this thread for those who call [`order_others`]: the compiler

@@ -37,7 +37,7 @@ mod system {
         NUMBER.with(Cell::get)
     }
 
-    pub(crate) fn register() -> bool {
+    pub(crate) fn is_registered() -> bool {
         true
     }
 
