@@ -25,6 +25,9 @@ pub fn run(options: &Options) -> Done {
     let mut soak = Soak::new(options, random)?;
     let done = soak.run();
     soak.report();
+    if done.is_err() {
+        soak.report_stderr();
+    }
     done.and_then(|()| soak.check_memory())
         .and_then(|()| soak.check_shared_memory())
         .map_err(|why| format!("{why}\nrepeat the same choices with --seed {seed}"))
@@ -369,6 +372,19 @@ impl<'a> Soak<'a> {
         }
         let seconds = self.began.elapsed().as_secs_f32();
         println!("{seconds:.0} s, {} failures reported", self.failures);
+    }
+
+    /// What each rank has logged, and how long ago it completed something.
+    fn report_stderr(&self) {
+        for (number, rank) in self.ranks.iter().enumerate() {
+            let Some(worker) = &rank.worker else {
+                println!("rank {number} is absent");
+                continue;
+            };
+            let quiet = rank.since.elapsed().as_secs_f32();
+            println!("rank {number}: its last success is {quiet:.1} s old");
+            print!("{}", worker.stderr());
+        }
     }
 
     fn check_memory(&self) -> Done {
