@@ -1,6 +1,10 @@
-//! Runs every fuzz target for a while.
+//! Runs every fuzz target for a while, as many at a time as there are processors.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread::ScopedJoinHandle;
+use std::time::{Duration, Instant};
 
 use crate::report::{Outcome, Report};
 use crate::shell::{self, Tree};
@@ -14,10 +18,24 @@ pub fn run(tree: &Tree, seconds: u32, report: &mut Report) {
     if !report.check("cargo-fuzz is here", || ensure_tool(tree)) {
         return;
     }
-    for (folder, target) in targets {
-        report.check(&format!("fuzz {target}, {seconds} s"), || {
-            fuzz(tree, &folder, &target, seconds)
+    let folders: BTreeSet<&Path> = targets.iter().map(|(folder, _)| folder.as_path()).collect();
+    let build = |folder: &&Path| shell::run(&mut cargo_fuzz(tree, "build", folder));
+    if !report.check("fuzz targets", || folders.iter().try_for_each(build)) {
+        return;
+    }
+    let at_once = std::thread::available_parallelism().map_or(1, Into::into);
+    for targets in targets.chunks(at_once) {
+        let ended: Vec<(Duration, Outcome)> = std::thread::scope(|scope| {
+            let running: Vec<_> = targets
+                .iter()
+                .map(|(folder, target)| scope.spawn(|| fuzz(tree, folder, target, seconds)))
+                .collect();
+            let end = |thread: ScopedJoinHandle<'_, _>| thread.join().expect("it doesn't panic");
+            running.into_iter().map(end).collect()
         });
+        for ((_, target), (took, outcome)) in targets.iter().zip(ended) {
+            report.note(&format!("fuzz {target}, {seconds} s"), took, outcome);
+        }
     }
 }
 
@@ -50,19 +68,40 @@ fn ensure_tool(tree: &Tree) -> Outcome {
     )
 }
 
-fn fuzz(tree: &Tree, folder: &Path, target: &str, seconds: u32) -> Outcome {
-    shell::run(
-        tree.cargo()
-            // Coverage instrumentation is unstable; this lets the pinned
-            // stable compiler do it, so that no nightly is needed.
-            .env("RUSTC_BOOTSTRAP", "1")
-            .args(["fuzz", "run", "--fuzz-dir"])
-            .arg(folder)
-            .args(["--target-dir"])
-            .arg(tree.target.join("fuzz"))
-            .arg(target)
-            .arg("--")
-            .arg(format!("-max_total_time={seconds}"))
-            .arg("-print_final_stats=1"),
-    )
+/// Runs a target. What it prints, a line for each input that reaches new code, is kept until it has
+/// ended: others run beside it.
+fn fuzz(tree: &Tree, folder: &Path, target: &str, seconds: u32) -> (Duration, Outcome) {
+    let began = Instant::now();
+    let mut run = cargo_fuzz(tree, "run", folder);
+    run.arg(target)
+        .arg("--")
+        .arg(format!("-max_total_time={seconds}"))
+        .arg("-print_final_stats=1");
+    let outcome = match run.output() {
+        Err(error) => Err(format!("{}: {error}", shell::show(&run))),
+        Ok(done) => {
+            println!(
+                "── fuzz {target}\n{}",
+                String::from_utf8_lossy(&done.stderr)
+            );
+            match done.status.success() {
+                true => Ok(()),
+                false => Err(format!("{} ended with {}", shell::show(&run), done.status)),
+            }
+        }
+    };
+    (began.elapsed(), outcome)
+}
+
+fn cargo_fuzz(tree: &Tree, command: &str, folder: &Path) -> Command {
+    let mut cargo = tree.cargo();
+    cargo
+        // Coverage instrumentation is unstable; this lets the pinned stable compiler do it, so that
+        // no nightly is needed.
+        .env("RUSTC_BOOTSTRAP", "1")
+        .args(["fuzz", command, "--fuzz-dir"])
+        .arg(folder)
+        .arg("--target-dir")
+        .arg(tree.target.join("fuzz"));
+    cargo
 }

@@ -1,7 +1,7 @@
 //! Counts checks and says how each ended.
 
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A check's end: nothing to say, or what is wrong.
 pub type Outcome = Result<(), String>;
@@ -27,7 +27,12 @@ impl Report {
         println!("── {name}");
         let began = Instant::now();
         let outcome = check();
-        let took = began.elapsed().as_secs_f32();
+        self.note(name, began.elapsed(), outcome)
+    }
+
+    /// Notes how a check has ended that took so long.
+    pub fn note(&mut self, name: &str, took: Duration, outcome: Outcome) -> bool {
+        let took = took.as_secs_f32();
         match outcome {
             Ok(()) => {
                 println!("   ok   {name} ({took:.1} s)");
