@@ -9,6 +9,7 @@ use lintel_nal::{Arrival, Loopback, Nal, Origin, Outgoing, Unreachable, Wake};
 use lintel_nal_shm::{Costs, ShmNal};
 use lintel_nal_udp::{Model, UdpNal};
 use lintel_presence::{Bell, Segment, StatsWriter};
+use lintel_runtime::register_for_barriers;
 use lintel_types::ProcessId;
 use lintel_wire::Words;
 use std::sync::Arc;
@@ -59,6 +60,7 @@ impl Link {
         let uid = rustix::process::geteuid().as_raw();
         let (far, me, bell, segment) = match device.transport {
             Transport::Sm => {
+                register_for_barriers();
                 let segment = Arc::new(register(device, name)?);
                 let nal = ShmNal::new(segment.clone(), Costs::of_this_machine(), warn);
                 let bell = Bell::new(segment.clone());

@@ -264,6 +264,7 @@ impl Peer {
         self.quick.left -= 1;
         if self.quick.left <= 0 {
             self.quick.left = CHECK_EVERY;
+            self.look_whether_to_fence();
             if !self.segment.is_owner_alive() {
                 self.on_ended();
                 return false;

@@ -44,7 +44,7 @@ use lintel_nal::{
     Arrival, Capabilities, MoveError, Nal, Origin, Outgoing, RemoteLoan, Resources, Unreachable,
     Wake,
 };
-use lintel_presence::{OpenError, Segment};
+use lintel_presence::{OpenError, Segment, register_for_barriers};
 use lintel_snapshot::Traffic;
 use lintel_types::ProcessId;
 use lintel_wire::Words;
@@ -145,6 +145,7 @@ impl ShmNal {
     /// [`OpenError`]
     pub fn open(job: &str, nid: u32, pid: u32, log: fn(&str)) -> Result<ShmNal, OpenError> {
         let segment = Segment::create(job, nid, pid)?;
+        register_for_barriers();
         let costs = Costs::Set(EAGER);
         Ok(ShmNal::new(Arc::new(segment), costs, log))
     }

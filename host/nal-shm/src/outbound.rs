@@ -9,7 +9,7 @@ use crate::tally::Tally;
 use lintel_claim::{Claim, Key, Lease, Lent, Loan, copy_vectored};
 use lintel_memory::{length, part};
 use lintel_presence::{
-    OpenError, Segment, caller_waits, helper_sleeps, is_armed, register_for_barriers, ring,
+    OpenError, Segment, caller_waits, helper_sleeps, is_armed, is_registered_for_barriers, ring,
     ring_armed, this_processor, wake_helper,
 };
 use lintel_ring::{Full, INLINE, MAX_PAYLOAD, Sender};
@@ -58,6 +58,7 @@ pub(crate) struct Peer {
     reach: Reach,
     /// From which length on bodies are lent.
     pub(crate) choice: Choice,
+    /// This process fences between what it writes to the peer and what it reads there.
     pub(crate) needs_fence: bool,
     /// Its direct entries.
     pub(crate) view: View,
@@ -173,7 +174,7 @@ impl Peer {
         shared.accessing.reset();
         shared.state.store(OPEN, Ordering::Release);
         segment.note_change();
-        let needs_fence = segment.needs_fence() || !register_for_barriers();
+        let needs_fence = must_fence(&segment);
         Ok(Peer {
             process,
             // SAFETY: the lane is this process's alone, its ring and control are
@@ -308,6 +309,7 @@ impl Peer {
 
     #[cold]
     fn ring_sleeper(&mut self) -> bool {
+        self.look_whether_to_fence();
         self.note_asleep();
         if self.holds_rings && helper_sleeps(&self.segment) {
             self.is_ring_held = true;
@@ -321,6 +323,11 @@ impl Peer {
             self.on_ended();
         }
         alive
+    }
+
+    /// This process may have been registered for barriers since it connected.
+    pub(crate) fn look_whether_to_fence(&mut self) {
+        self.needs_fence = self.needs_fence && must_fence(&self.segment);
     }
 
     /// The owner has ended.
@@ -731,6 +738,12 @@ impl Body {
 /// The processor that this thread runs on, plus one; 0 if that isn't known.
 pub(crate) fn number_of_processor() -> u32 {
     this_processor().map_or(0, |processor| processor + 1)
+}
+
+/// Whether this process orders what it writes to a peer and what it reads there by itself, since no
+/// barrier of the peer does.
+fn must_fence(segment: &Segment) -> bool {
+    segment.needs_fence() || !is_registered_for_barriers()
 }
 
 fn take_lane(segment: &Segment) -> Result<usize, ConnectError> {

@@ -34,7 +34,7 @@ mod snapshot;
 mod stats;
 mod ticks;
 
-pub use barrier::{barrier, register_for_barriers};
+pub use barrier::{barrier, is_registered_for_barriers, register_for_barriers};
 pub use bell::{
     Bell, LastLook, caller_waits, helper_sleeps, is_armed, ring, ring_armed, wake_helper,
 };

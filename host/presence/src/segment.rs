@@ -2,7 +2,7 @@
 //! that names it.
 
 use crate::attached::Attached;
-use crate::barrier::register_for_barriers;
+use crate::barrier::has_barriers;
 use crate::header::{Header, MAGIC, OWNER_ENDED, SEGMENT_BYTES};
 use crate::registration::{
     DIRECTORY, Registration, Stale, is_locked, is_own, link, lock, open_named, own, path,
@@ -206,8 +206,8 @@ impl Segment {
         self.header().changes.0.fetch_add(1, Ordering::Release);
     }
 
-    /// Whether the owner has no part in barriers: senders must order their commit and
-    /// their look at the bell themselves.
+    /// Whether the owner can't order barriers: senders must order their commit and their look at
+    /// the bell themselves.
     pub fn needs_fence(&self) -> bool {
         self.header().needs_fence.load(Ordering::Relaxed) != 0
     }
@@ -251,7 +251,7 @@ impl Segment {
     fn fill_header(&self) {
         let header = self.header();
         header.nonce.store(random(), Ordering::Relaxed);
-        let fence = u32::from(!register_for_barriers());
+        let fence = u32::from(!has_barriers());
         header.needs_fence.store(fence, Ordering::Relaxed);
         header.magic.store(MAGIC, Ordering::Release);
     }

@@ -31,6 +31,7 @@
 //! each client.
 #![forbid(unsafe_code)]
 
+mod barriers;
 mod calls;
 mod capture;
 mod carry_out;
@@ -89,6 +90,7 @@ mod waiting;
 mod wakeup;
 mod watcher;
 
+pub use barriers::register_for_barriers;
 pub use client::{Client, Session};
 pub use key::key_of;
 pub use library::Library;

@@ -1,5 +1,6 @@
 //! From PtlInit to PtlFini: opening and closing interfaces, joining and leaving the network.
 
+use crate::barriers::register_for_barriers;
 use crate::core::{Core, OpenInterface};
 use crate::helper;
 use crate::key;
@@ -11,7 +12,6 @@ use crate::owner::Owner;
 use crate::protocol::Protocol;
 use crate::resources::ProcessInfo;
 use crate::settings::{Between, Mode, Settings};
-use crate::thread::{is_alone, spawn};
 use crate::transport::{self, Endpoint};
 use crate::variables;
 use crate::watcher;
@@ -36,20 +36,6 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_micros(50);
 /// How often a process identifier that is in use is tried again.
 const PID_RETRY: Duration = Duration::from_millis(5);
-
-/// Lets the library's lock be biased. The system needs milliseconds for that once there are other
-/// threads, and seconds if they are many: then it happens while nobody waits for it.
-fn allow_bias() {
-    let register = || {
-        lintel_lock::register();
-    };
-    if is_alone() {
-        register();
-    } else if !lintel_lock::is_registered() {
-        // Without that thread the lock stays a plain one.
-        let _ = spawn("lintel-register", register);
-    }
-}
 
 /// Why interfaces close, and what their owner may still read of them.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -283,7 +269,7 @@ impl<O: Owner> Library<O> {
             .get()
             .and_then(Pinned::library)
             .ok_or(Error::Fail)?;
-        allow_bias();
+        register_for_barriers();
         match watcher::start(&library).and_then(|()| helper::start(library)) {
             Ok(helper) => *self.helper.lock() = Some(helper),
             Err(error) => {
