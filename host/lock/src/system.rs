@@ -73,9 +73,6 @@ pub(crate) fn thread() -> usize {
     0
 }
 
-/// [`register`] has succeeded in this process.
-static IS_REGISTERED: AtomicBool = AtomicBool::new(false);
-
 /// Lets the locks of this process be biased from now on; false if the system can't. Until then
 /// they are plain mutexes.
 ///
@@ -83,16 +80,13 @@ static IS_REGISTERED: AtomicBool = AtomicBool::new(false);
 /// seconds where more threads are runnable than there are processors. So it isn't to be called with
 /// a lock held that others wait for.
 pub fn register() -> bool {
-    let is_registered = membarrier(MembarrierCommand::RegisterPrivateExpedited).is_ok();
-    if is_registered {
-        IS_REGISTERED.store(true, Ordering::Release);
-    }
-    is_registered
+    membarrier(MembarrierCommand::RegisterPrivateExpedited).is_ok()
 }
 
-/// Whether [`order_others`] works.
+/// Whether [`order_others`] works. The system is asked, by such a barrier: it is another library
+/// with a copy of this code that may have registered the process.
 pub fn is_registered() -> bool {
-    IS_REGISTERED.load(Ordering::Acquire)
+    membarrier(MembarrierCommand::PrivateExpedited).is_ok()
 }
 
 /// Orders the memory accesses of this thread for those who call [`order_others`]: the compiler
@@ -107,9 +101,8 @@ pub(crate) fn order_for_others() {
 /// # Panics
 /// The system refuses, although it has let this process [`register`].
 pub(crate) fn order_others() {
-    let order = || membarrier(MembarrierCommand::PrivateExpedited).is_ok();
     // A fork's child may have to register for itself.
-    let ordered = order() || register() && order();
+    let ordered = is_registered() || register() && is_registered();
     assert!(ordered, "the system refuses a memory barrier");
 }
 
