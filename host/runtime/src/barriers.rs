@@ -9,19 +9,17 @@ use crate::thread::{is_alone, spawn};
 /// The system needs microseconds for it in a process of one thread, and otherwise milliseconds to
 /// seconds: then it happens on a thread that nobody waits for.
 pub fn register_for_barriers() {
-    let are_registered =
-        || lintel_lock::is_registered() && lintel_presence::is_registered_for_barriers();
+    if lintel_lock::is_registered() && lintel_presence::is_registered_for_barriers() {
+        return;
+    }
     let register = || {
         lintel_lock::register();
         lintel_presence::register_for_barriers();
     };
-    if are_registered() {
-        return;
-    }
     if is_alone() {
         register();
     } else {
-        // Without that thread all stays as it is.
+        // Without that thread the lock stays plain, and sends are fenced.
         let _ = spawn("lintel-register", register);
     }
 }
