@@ -1,10 +1,12 @@
 //! Data movement.
 //!
-//! What is like an earlier call on memory of a peer is repeated ([`Process::repeat_word`]), by
-//! functions that call no others; all else is started by functions with the same arguments,
-//! which the compiler then leaves where they are.
+//! What is like an earlier call is repeated: on memory of a peer ([`Process::repeat_word`]), or by a
+//! message ([`Process::repeat_send`]). Each function tries the shortest way, in which it calls no
+//! other one, and gives what takes more to a function with the same arguments, which the compiler
+//! then leaves where they are.
 //!
 //! [`Process::repeat_word`]: lintel_runtime::Process::repeat_word
+//! [`Process::repeat_send`]: lintel_runtime::Process::repeat_send
 
 use crate::convert::code;
 use lintel_engine4::Transfer;
@@ -191,6 +193,83 @@ macro_rules! parsed {
     };
 }
 
+/// What `PtlPut` is given.
+#[derive(Clone, Copy)]
+struct PutArguments {
+    source: Place,
+    length: u64,
+    ack_req: u8,
+    to: Target,
+}
+
+impl PutArguments {
+    #[inline(always)]
+    fn asked(self) -> Asked {
+        let ends = (self.source, NOWHERE);
+        asked(Verb::Put, ends, self.length, self.ack_req, self.to)
+    }
+
+    #[inline(always)]
+    fn transfer(self, ack: AckRequest) -> Transfer {
+        put(self.source, self.length, ack, self.to)
+    }
+
+    /// Repeats an earlier put, if it can without calling a function.
+    #[inline(always)]
+    fn repeat_in_place(self) -> bool {
+        match process().repeats() {
+            true => process().repeat_word(&self.asked()),
+            false => {
+                process().repeats_sends()
+                    && self.ack_req == NO_ACK
+                    && process().repeat_silent_put(&self.transfer(AckRequest::None))
+            }
+        }
+    }
+
+    /// Repeats an earlier put, if it can.
+    #[inline(always)]
+    fn repeat(self) -> bool {
+        if process().repeats() {
+            return self.length != WORD && repeat_bytes(&self.asked());
+        }
+        match AckRequest::try_from(self.ack_req) {
+            Ok(ack) => process().repeats_sends() && process().repeat_send(&self.transfer(ack)),
+            Err(_) => false,
+        }
+    }
+}
+
+/// What `PtlGet` is given.
+#[derive(Clone, Copy)]
+struct GetArguments {
+    sink: Place,
+    length: u64,
+    to: Target,
+}
+
+impl GetArguments {
+    #[inline(always)]
+    fn asked(self) -> Asked {
+        let ends = (NOWHERE, self.sink);
+        asked(Verb::Get, ends, self.length, NO_ACK, self.to)
+    }
+
+    #[inline(always)]
+    fn transfer(self) -> Transfer {
+        get(self.sink, self.length, self.to)
+    }
+
+    /// Repeats an earlier get, if it can.
+    #[inline(always)]
+    fn repeat(self) -> bool {
+        match process().repeats() {
+            true => self.length != WORD && repeat_bytes(&self.asked()),
+            false => process().repeats_sends() && process().repeat_send(&self.transfer()),
+        }
+    }
+}
+
 /// `PtlPut`
 #[unsafe(no_mangle)]
 pub extern "C" fn PtlPut(
@@ -205,24 +284,65 @@ pub extern "C" fn PtlPut(
     user_ptr: *mut c_void,
     hdr_data: u64,
 ) -> c_int {
-    if process().repeats() {
-        let to = Target {
+    let given = PutArguments {
+        source: (md_handle, local_offset),
+        length,
+        ack_req,
+        to: Target {
             process: target_id,
             pt_index,
             match_bits,
             remote_offset,
             user_ptr,
             hdr_data,
-        };
-        if process().repeat_word(&asked(
-            Verb::Put,
-            ((md_handle, local_offset), NOWHERE),
-            length,
-            ack_req,
-            to,
-        )) {
-            return OK;
-        }
+        },
+    };
+    if given.repeat_in_place() {
+        return OK;
+    }
+    repeat_put(
+        md_handle,
+        local_offset,
+        length,
+        ack_req,
+        target_id,
+        pt_index,
+        match_bits,
+        remote_offset,
+        user_ptr,
+        hdr_data,
+    )
+}
+
+/// As `PtlPut`.
+#[inline(never)]
+extern "C" fn repeat_put(
+    md_handle: Handle,
+    local_offset: u64,
+    length: u64,
+    ack_req: u8,
+    target_id: ProcessId,
+    pt_index: u32,
+    match_bits: u64,
+    remote_offset: u64,
+    user_ptr: *mut c_void,
+    hdr_data: u64,
+) -> c_int {
+    let given = PutArguments {
+        source: (md_handle, local_offset),
+        length,
+        ack_req,
+        to: Target {
+            process: target_id,
+            pt_index,
+            match_bits,
+            remote_offset,
+            user_ptr,
+            hdr_data,
+        },
+    };
+    if given.repeat() {
+        return OK;
     }
     start_put(
         md_handle,
@@ -238,6 +358,7 @@ pub extern "C" fn PtlPut(
     )
 }
 
+/// As `PtlPut`, of a put that isn't repeated.
 #[inline(never)]
 extern "C" fn start_put(
     md_handle: Handle,
@@ -251,28 +372,23 @@ extern "C" fn start_put(
     user_ptr: *mut c_void,
     hdr_data: u64,
 ) -> c_int {
-    let to = Target {
-        process: target_id,
-        pt_index,
-        match_bits,
-        remote_offset,
-        user_ptr,
-        hdr_data,
+    let given = PutArguments {
+        source: (md_handle, local_offset),
+        length,
+        ack_req,
+        to: Target {
+            process: target_id,
+            pt_index,
+            match_bits,
+            remote_offset,
+            user_ptr,
+            hdr_data,
+        },
     };
-    if length != WORD
-        && process().repeats()
-        && repeat_bytes(&asked(
-            Verb::Put,
-            ((md_handle, local_offset), NOWHERE),
-            length,
-            ack_req,
-            to,
-        ))
-    {
-        return OK;
+    match AckRequest::try_from(ack_req) {
+        Ok(ack) => start(|| given.transfer(ack)),
+        Err(error) => code(Err(error)),
     }
-    let ack = parsed!(AckRequest::try_from(ack_req));
-    start(|| put((md_handle, local_offset), length, ack, to))
 }
 
 /// `PtlGet`
@@ -287,24 +403,59 @@ pub extern "C" fn PtlGet(
     remote_offset: u64,
     user_ptr: *mut c_void,
 ) -> c_int {
-    if process().repeats() {
-        let to = Target {
+    let given = GetArguments {
+        sink: (md_handle, local_offset),
+        length,
+        to: Target {
             process: target_id,
             pt_index,
             match_bits,
             remote_offset,
             user_ptr,
             hdr_data: 0,
-        };
-        if process().repeat_word(&asked(
-            Verb::Get,
-            (NOWHERE, (md_handle, local_offset)),
-            length,
-            NO_ACK,
-            to,
-        )) {
-            return OK;
-        }
+        },
+    };
+    if process().repeats() && process().repeat_word(&given.asked()) {
+        return OK;
+    }
+    repeat_get(
+        md_handle,
+        local_offset,
+        length,
+        target_id,
+        pt_index,
+        match_bits,
+        remote_offset,
+        user_ptr,
+    )
+}
+
+/// As `PtlGet`.
+#[inline(never)]
+extern "C" fn repeat_get(
+    md_handle: Handle,
+    local_offset: u64,
+    length: u64,
+    target_id: ProcessId,
+    pt_index: u32,
+    match_bits: u64,
+    remote_offset: u64,
+    user_ptr: *mut c_void,
+) -> c_int {
+    let given = GetArguments {
+        sink: (md_handle, local_offset),
+        length,
+        to: Target {
+            process: target_id,
+            pt_index,
+            match_bits,
+            remote_offset,
+            user_ptr,
+            hdr_data: 0,
+        },
+    };
+    if given.repeat() {
+        return OK;
     }
     start_get(
         md_handle,
@@ -318,6 +469,7 @@ pub extern "C" fn PtlGet(
     )
 }
 
+/// As `PtlGet`, of a get that isn't repeated.
 #[inline(never)]
 extern "C" fn start_get(
     md_handle: Handle,
@@ -329,27 +481,19 @@ extern "C" fn start_get(
     remote_offset: u64,
     user_ptr: *mut c_void,
 ) -> c_int {
-    let to = Target {
-        process: target_id,
-        pt_index,
-        match_bits,
-        remote_offset,
-        user_ptr,
-        hdr_data: 0,
+    let given = GetArguments {
+        sink: (md_handle, local_offset),
+        length,
+        to: Target {
+            process: target_id,
+            pt_index,
+            match_bits,
+            remote_offset,
+            user_ptr,
+            hdr_data: 0,
+        },
     };
-    if length != WORD
-        && process().repeats()
-        && repeat_bytes(&asked(
-            Verb::Get,
-            (NOWHERE, (md_handle, local_offset)),
-            length,
-            NO_ACK,
-            to,
-        ))
-    {
-        return OK;
-    }
-    start(|| get((md_handle, local_offset), length, to))
+    start(|| given.transfer())
 }
 
 /// `PtlAtomic`

@@ -121,7 +121,10 @@ impl PreparedCounts {
         descriptors_changed: 0,
     };
 
-    fn new(ends: [Option<(CounterIndex, bool)>; 2], descriptors_changed: u64) -> PreparedCounts {
+    pub(crate) fn new(
+        ends: [Option<(CounterIndex, bool)>; 2],
+        descriptors_changed: u64,
+    ) -> PreparedCounts {
         let additions = match ends.map(Addition::of) {
             [sent, done] if !sent.is_any() => [done, sent],
             [sent, done] if sent.counter == done.counter => {

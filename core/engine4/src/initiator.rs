@@ -203,6 +203,12 @@ impl End {
         self.queue.is_some()
     }
 
+    /// The queue of the events that a body was sent.
+    pub(crate) fn queue_of_sends(&self) -> Option<QueueIndex> {
+        self.queue
+            .filter(|_| !self.options.intersects(NO_SEND_EVENT))
+    }
+
     /// The counter of successful operations, if it counts them by that option, and whether it
     /// counts their bytes.
     #[inline(always)]
@@ -214,6 +220,21 @@ impl End {
             counts_bytes && ack != AckRequest::OperationCompleted,
         ))
     }
+}
+
+/// Options of descriptors without an event that a body was sent, if nothing has failed.
+const NO_SEND_EVENT: MdOptions =
+    MdOptions::EVENT_SEND_DISABLE.union(MdOptions::EVENT_SUCCESS_DISABLE);
+
+/// PTL_EVENT_SEND of so many bytes.
+#[inline(always)]
+pub(crate) fn send_event(user_ptr: u64, length: u64, fail: NiFail) -> Event {
+    let mut event = Event::new(EventKind::Send);
+    event.user_ptr = user_ptr;
+    event.rlength = length;
+    event.mlength = length;
+    event.ni_fail = fail;
+    event
 }
 
 /// How the end of an operation is reported.
@@ -446,13 +467,14 @@ impl<S: Span> Interface<S> {
         let mine = handle.is(Kind::MemoryDescriptor) && handle.interface() == self.number;
         match self.descriptors.get(index, handle.generation()) {
             Some(descriptor) if mine => {
-                let end = offset.checked_add(length).ok_or(Error::ArgInvalid)?;
-                if end > descriptor.buffer.length() {
-                    return Err(Error::ArgInvalid);
-                }
                 let span = match &descriptor.buffer {
-                    Buffer::Contiguous(all) => Some(all.narrow(offset, length)),
-                    Buffer::Vector(..) => None,
+                    Buffer::Contiguous(all) => {
+                        Some(all.part(offset, length).ok_or(Error::ArgInvalid)?)
+                    }
+                    Buffer::Vector(_, all) => match offset.checked_add(length) {
+                        Some(end) if end <= *all => None,
+                        _ => return Err(Error::ArgInvalid),
+                    },
                 };
                 Ok((descriptor.end(index), span))
             }
@@ -603,7 +625,7 @@ impl<S: Span> Interface<S> {
 
     /// Records an operation that awaits a response; its token is never 0.
     #[inline(always)]
-    fn begin(&mut self, operation: InFlight) -> Result<u32> {
+    pub(crate) fn begin(&mut self, operation: InFlight) -> Result<u32> {
         let (source, sink) = (operation.source, operation.sink);
         let referenced = operation.referenced;
         let inserted = self.operations.insert(operation);
@@ -615,7 +637,7 @@ impl<S: Span> Interface<S> {
     }
 
     #[inline(always)]
-    fn hold(&mut self, descriptor: Option<DescriptorIndex>, by: i32) {
+    pub(crate) fn hold(&mut self, descriptor: Option<DescriptorIndex>, by: i32) {
         if let Some(descriptor) = descriptor.and_then(|index| self.descriptors.at_mut(index)) {
             descriptor.pending = descriptor.pending.wrapping_add_signed(by);
         }
@@ -780,15 +802,9 @@ impl<S: Span> Interface<S> {
             counter,
             ..
         } = source;
-        let disabled = MdOptions::EVENT_SEND_DISABLE | MdOptions::EVENT_SUCCESS_DISABLE;
         if let Some(queue) = queue {
-            if fail != NiFail::Ok || !options.intersects(disabled) {
-                let mut event = Event::new(EventKind::Send);
-                event.user_ptr = user_ptr;
-                event.rlength = length;
-                event.mlength = length;
-                event.ni_fail = fail;
-                self.post(host, queue, &event);
+            if fail != NiFail::Ok || !options.intersects(NO_SEND_EVENT) {
+                self.post(host, queue, &send_event(user_ptr, length, fail));
             }
         }
         if let (Some(counter), true) = (counter, options.contains(MdOptions::EVENT_CT_SEND)) {

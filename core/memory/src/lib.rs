@@ -36,6 +36,12 @@ pub trait Span: Copy {
     fn length(self) -> u64;
     /// The part from `offset`, at most `length` bytes, never beyond the span.
     fn narrow(self, offset: u64, length: u64) -> Self;
+    /// As [`narrow`](Self::narrow), but nothing if not all of it lies in the span.
+    #[inline(always)]
+    fn part(self, offset: u64, length: u64) -> Option<Self> {
+        let end = offset.checked_add(length)?;
+        (end <= self.length()).then(|| self.narrow(offset, length))
+    }
 }
 
 /// A span without memory behind it.

@@ -70,6 +70,12 @@ impl ProcessId {
     pub const fn rank(self) -> u32 {
         self.nid
     }
+
+    /// Both numbers as the one word that they are passed in, which is compared at once.
+    #[inline(always)]
+    pub const fn word(self) -> u64 {
+        (self.pid as u64) << 32 | self.nid as u64
+    }
 }
 
 /// A physical identifier as `127.0.0.1/1024`: the node's address, whose number is the nid, and

@@ -326,4 +326,8 @@ impl lintel_memory::Span for Claim {
     fn narrow(self, offset: u64, length: u64) -> Self {
         self.slice(offset, length)
     }
+    #[inline(always)]
+    fn part(self, offset: u64, length: u64) -> Option<Claim> {
+        Claim::part(self, offset, length)
+    }
 }

@@ -25,6 +25,7 @@ mod layout;
 pub mod layout;
 mod outbound;
 mod private_entries;
+mod quick_sends;
 mod record;
 mod senders;
 mod tally;
@@ -34,8 +35,9 @@ pub use direct::{DirectPlace, MAX_DIRECT, QuickPlace, Wanted};
 pub use lintel_direct::{
     CopyKey, Counts, Entry as DirectEntry, Memory as DirectMemory, MemoryName,
 };
-pub use lintel_ring::Lookout;
+pub use lintel_ring::{INLINE, Lookout};
 pub use outbound::Unread;
+pub use quick_sends::{LONGEST_QUICK, SendPlace};
 
 use direct::Accesses;
 use inbound::Inbound;
@@ -522,10 +524,7 @@ impl Nal for ShmNal {
 impl Wake for ShmNal {
     #[inline(always)]
     fn flush(&mut self) -> bool {
-        // A peer that asks whether its answer was read shouldn't have to wait for the next poll.
-        if let Some(inbound) = self.inbound.get_mut(self.cursor) {
-            inbound.publish_head();
-        }
+        self.publish_head();
         self.waiting > 0 && self.flush_waiting()
     }
 

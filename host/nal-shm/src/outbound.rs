@@ -26,7 +26,7 @@ const MAX_SPANS: usize = MAX_PAYLOAD / 16 - 1;
 /// Bytes that a message costs beside its body while it waits.
 const WAITING_COST: u64 = 128;
 /// Bytes of a body whose way into the ring isn't timed.
-const TIMED_FROM: u64 = 2047;
+pub(crate) const TIMED_FROM: u64 = 2047;
 /// Bytes of a stream in one record.
 pub(crate) const CHUNK: u64 = 4096;
 const CHUNK_WORDS: Words = [(Form::Chunk as u64) << FORM_SHIFT, 0, 0, 0, 0, 0];
@@ -296,19 +296,25 @@ impl Peer {
     /// Rings if the peer sleeps; false if it has ended.
     #[inline(always)]
     fn ring_bell(&mut self) -> bool {
-        !is_armed(&self.segment, self.needs_fence) || self.ring_sleeper()
+        !self.is_asleep() || self.ring_sleeper()
+    }
+
+    /// Whether the peer has to be rung for what was written to its ring.
+    #[inline(always)]
+    pub(crate) fn is_asleep(&self) -> bool {
+        is_armed(&self.segment, self.needs_fence)
     }
 
     /// Rings if a caller of the peer sleeps, who may wait for a count.
     #[inline]
     pub(crate) fn ring_waiting_caller(&mut self) {
-        if is_armed(&self.segment, self.needs_fence) && !helper_sleeps(&self.segment) {
+        if self.is_asleep() && !helper_sleeps(&self.segment) {
             self.ring_sleeper();
         }
     }
 
     #[cold]
-    fn ring_sleeper(&mut self) -> bool {
+    pub(crate) fn ring_sleeper(&mut self) -> bool {
         self.look_whether_to_fence();
         self.note_asleep();
         if self.holds_rings && helper_sleeps(&self.segment) {
@@ -361,7 +367,7 @@ impl Peer {
 
     /// Writes a record with a body that its slot doesn't hold.
     #[inline(never)]
-    fn push_apart(&mut self, words: &Words, pieces: &[Claim; 1]) -> Result<(), Full> {
+    pub(crate) fn push_apart(&mut self, words: &Words, pieces: &[Claim; 1]) -> Result<(), Full> {
         self.sender.push(words, pieces)
     }
 

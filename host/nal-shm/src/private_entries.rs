@@ -12,7 +12,7 @@ use crate::record::{FORM_SHIFT, Form};
 use lintel_claim::{Claim, CrossMemoryError, Key, RemoteMemory, RemoteSpan};
 use lintel_direct::{CopyKey, Counts, Entry};
 use lintel_memory::length;
-use lintel_presence::{Watch, caller_waits, is_armed};
+use lintel_presence::{Watch, caller_waits};
 use lintel_types::ProcessId;
 use lintel_wire::Words;
 use std::time::Instant;
@@ -110,7 +110,7 @@ impl Peer {
             self.away = Away::default();
             return false;
         }
-        let is_asleep = is_armed(&self.segment, self.needs_fence);
+        let is_asleep = self.is_asleep();
         match is_asleep {
             true => self.note_asleep(),
             false => self.note_awake(),
@@ -119,6 +119,23 @@ impl Peer {
         (is_asleep || self.choice.copies_at_once(length))
             && self.has_read_all()
             && (is_asleep || !self.polls())
+    }
+
+    /// Whether so many bytes are sent to the peer in any case; else it is to be asked for whether
+    /// it [is away](Self::is_away).
+    #[inline(always)]
+    pub(crate) fn takes_message(&mut self, length: u64) -> bool {
+        length < self.away.from || self.is_found_awake(length)
+    }
+
+    /// Whether the peer, which was asleep, is awake, and this doesn't end that it is asked for.
+    #[inline]
+    fn is_found_awake(&mut self, length: u64) -> bool {
+        if self.is_asleep() || self.choice.copies_at_once(length) || self.away.left <= 1 {
+            return false;
+        }
+        self.away.left -= 1;
+        true
     }
 
     /// Bytes from which on it is worth asking whether the peer is away.

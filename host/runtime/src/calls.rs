@@ -51,7 +51,7 @@ impl<O: Owner> Library<O> {
     #[inline(always)]
     pub fn start_by(&self, transfer: impl Fn() -> Transfer) -> Result<()> {
         self.check_alive()?;
-        let guard = self.core.lock();
+        let mut guard = self.core.lock();
         let length = transfer().length;
         let may_carry_out = guard
             .as_ref()
@@ -64,6 +64,11 @@ impl<O: Owner> Library<O> {
             if self.repeats.load(Ordering::Relaxed) {
                 // Nothing is direct any more.
                 self.repeats.store(false, Ordering::Relaxed);
+            }
+            if let Some(core) = guard.as_mut() {
+                if core.prepares_send(transfer().verb, length) {
+                    self.prepare_send(core, &{ transfer() });
+                }
             }
             self.with_guard(guard, transfer().md(), |interface, effects| {
                 interface.start_by_message(&transfer(), effects)
@@ -85,6 +90,9 @@ impl<O: Owner> Library<O> {
         let Some(core) = guard.as_mut() else {
             return Err(Error::NoInit);
         };
+        if core.prepares_send(transfer.verb, transfer.length) {
+            self.prepare_send(core, transfer);
+        }
         if core.is_away(transfer) {
             return self.start_directly(guard, transfer);
         }
@@ -115,6 +123,14 @@ impl<O: Owner> Library<O> {
         let repeats = core.looks_at_direct();
         self.repeats.store(repeats, Ordering::Relaxed);
         counted
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn prepare_send(&self, core: &mut Core<O>, transfer: &Transfer) {
+        if core.prepare_send(transfer).is_some() {
+            self.repeats_sends.store(true, Ordering::Relaxed);
+        }
     }
 
     /// As [`start_by`](Self::start_by), if the host may carry it out.

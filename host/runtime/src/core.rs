@@ -9,6 +9,7 @@ use crate::log::{Level, log};
 use crate::observed::Observed;
 use crate::owner::Owner;
 use crate::prepared::PreparedOperations;
+use crate::prepared_sends::PreparedSends;
 use crate::protocol::Protocol;
 use crate::resources::{ProcessInfo, Stats};
 use crate::staged_sends::StagedSends;
@@ -54,6 +55,8 @@ pub(crate) struct Core<O: Owner> {
     pub(crate) observed: Observed,
     /// The last poll has found messages, and nothing was sent since the one before it.
     pub(crate) receives_stream: bool,
+    /// Sends that were started otherwise since one was last prepared.
+    pub(crate) unprepared_sends: u32,
     /// When peers were last checked.
     peers_checked: Instant,
     /// The process that the library serves has ended: peers can't reach it any more.
@@ -83,6 +86,8 @@ pub(crate) struct OpenInterface<O: Owner> {
     pub(crate) lease: Lease,
     /// Operations on direct entries of peers.
     pub(crate) prepared: Box<PreparedOperations>,
+    /// Sends to processes of this node.
+    pub(crate) sends: Box<PreparedSends<O::Span>>,
 }
 
 impl<O: Owner> Core<O> {
@@ -107,6 +112,7 @@ impl<O: Owner> Core<O> {
             stats: Stats::new(stats, info),
             observed: Observed::default(),
             receives_stream: false,
+            unprepared_sends: 0,
             peers_checked: Instant::now(),
             has_lost_owner: false,
         }

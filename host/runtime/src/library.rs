@@ -26,6 +26,8 @@ pub struct Library<O: Owner> {
     /// Operations on direct entries may have been prepared, which calls repeat without asking
     /// whether the library is in use: if it isn't, it has no interface. False in a fork's child.
     pub(crate) repeats: AtomicBool,
+    /// The same of sends.
+    pub(crate) repeats_sends: AtomicBool,
     /// Polls that found the lock taken.
     pub(crate) refused: AtomicU32,
     /// A caller has polled since the helper looked at this.
@@ -70,6 +72,7 @@ impl<O: Owner> Library<O> {
             forked: AtomicBool::new(false),
             aborted: AtomicBool::new(false),
             repeats: AtomicBool::new(false),
+            repeats_sends: AtomicBool::new(false),
             refused: AtomicU32::new(0),
             polled: AtomicBool::new(false),
             lookout: Lookout::new(),

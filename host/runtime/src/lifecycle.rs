@@ -164,6 +164,7 @@ impl<O: Owner> Library<O> {
     pub fn on_fork(&self) {
         self.forked.store(true, Ordering::Relaxed);
         self.repeats.store(false, Ordering::Relaxed);
+        self.repeats_sends.store(false, Ordering::Relaxed);
         self.end_tables();
     }
 
@@ -407,6 +408,7 @@ fn use_interface<O: Owner>(
             generation,
             lease: Lease::new(),
             prepared: Box::default(),
+            sends: Box::default(),
         }
     });
     opened.references += 1;

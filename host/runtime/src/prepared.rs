@@ -139,7 +139,7 @@ impl Kind {
             operation: transfer.operation,
             source: asked.source,
             sink: asked.sink,
-            target: bits(asked.target),
+            target: asked.target.word(),
             portal: asked.portal,
             match_bits: asked.match_bits,
             ack: asked.ack,
@@ -163,7 +163,7 @@ impl Kind {
             Verb::Swap => false,
         };
         is_of_verb
-            && self.target == bits(asked.target)
+            && self.target == asked.target.word()
             && self.match_bits == asked.match_bits
             && self.portal == asked.portal
     }
@@ -207,12 +207,6 @@ impl PreparedOperations {
             ends,
         };
     }
-}
-
-/// An identifier as the one word that it is passed in, which is compared at once.
-#[inline(always)]
-fn bits(process: ProcessId) -> u64 {
-    u64::from(process.pid) << 32 | u64::from(process.nid)
 }
 
 /// Where those of a verb are kept.

@@ -219,6 +219,27 @@ impl Process {
         self.library.repeat_bytes(asked)
     }
 
+    /// Whether [`repeat_silent_put`](Self::repeat_silent_put) and
+    /// [`repeat_send`](Self::repeat_send) may have something to do.
+    #[inline(always)]
+    pub fn repeats_sends(&self) -> bool {
+        self.library.repeats_sends.load(Ordering::Relaxed)
+    }
+
+    /// Starts a short put to a process of this node that is like an earlier one, and without an
+    /// acknowledgement or full event at this end. False, with nothing done, for all else: that has
+    /// to be [started](Self::start_by).
+    #[inline(always)]
+    pub fn repeat_silent_put(&'static self, transfer: &Transfer) -> bool {
+        self.library.repeat_silent_put(transfer)
+    }
+
+    /// As [`repeat_silent_put`](Self::repeat_silent_put), any put or get.
+    #[inline(always)]
+    pub fn repeat_send(&'static self, transfer: &Transfer) -> bool {
+        self.library.repeat_send(transfer)
+    }
+
     #[cold]
     fn start_by_detour(&'static self, transfer: &Transfer) -> Result<()> {
         if self.is_generic() {

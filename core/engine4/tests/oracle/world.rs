@@ -2,7 +2,7 @@
 //! them; a step does one random thing to both and compares.
 
 use crate::model::{Arrival, Later, Model, Spec};
-use crate::rig::{Node, Random, Sent, UID, process};
+use crate::rig::{KeptSends, Node, Random, Sent, UID, process};
 use lintel_engine4::{
     Deferred, DescriptorSpec, EntrySpec, Landed, Landing, PendingReply, SearchOp, Transfer,
 };
@@ -25,6 +25,7 @@ const SILENT: usize = 3;
 /// One process, twice.
 struct Both {
     node: Node,
+    kept: KeptSends,
     model: Model,
     queues: Vec<Handle>,
     counters: Vec<Handle>,
@@ -353,8 +354,12 @@ impl World {
 
     fn start(&mut self, at: usize) {
         let transfer = self.transfer(at);
+        let repeats = self.random.once_in(2);
         let both = &mut self.both[at];
-        let engine = both.node.start(&transfer);
+        let engine = match repeats && both.node.repeat(&mut both.kept, &transfer) {
+            true => Ok(()),
+            false => both.node.start(&transfer),
+        };
         let model = both.model.start(&transfer);
         self.agree(engine, model, "start");
     }
@@ -796,6 +801,7 @@ impl Both {
         }
         let mut both = Both {
             node,
+            kept: KeptSends::default(),
             model,
             queues,
             counters: vec![],

@@ -14,7 +14,7 @@
 
 use lintel_engine4::{
     Backlog, Body, Carried, Config, Delivered, DescriptorSpec, EntrySpec, Exchange, Host,
-    Interface, Landed, Landing, PendingReply, Transfer, Undeliverable,
+    Interface, Landed, Landing, PendingReply, PreparedSend, Transfer, Undeliverable,
 };
 use lintel_memory::{Buffer, Ghost, Pieces};
 use lintel_types::{
@@ -115,6 +115,11 @@ impl Host<Ghost> for Recorder {
     }
 }
 
+/// Bytes up to which puts and gets are repeated.
+const LONGEST_REPEATED: u64 = 20;
+/// What puts and gets are repeated by, by verb, descriptor, target and acknowledgement.
+pub type KeptSends = BTreeMap<(u8, u32, ProcessId, u8), PreparedSend<Ghost>>;
+
 /// One process's interface, its host, and the queue that its portals report to.
 pub struct Node {
     pub interface: Interface<Ghost>,
@@ -173,6 +178,67 @@ impl Node {
 
     pub fn start(&mut self, transfer: &Transfer) -> Result<(), Error> {
         self.interface.start(transfer, &mut self.host)
+    }
+
+    /// Starts a short put or get like an earlier one, if it can; what it was prepared by is in
+    /// `kept`, or added.
+    pub fn repeat(&mut self, kept: &mut KeptSends, transfer: &Transfer) -> bool {
+        let Some(send) = self.prepared(kept, transfer) else {
+            return false;
+        };
+        let (interface, host) = (&mut self.interface, &mut self.host);
+        let counts = send.counts();
+        let may = host.backlog(send.target()) == Backlog::Low
+            && (!counts.is_any() || interface.first_successes(counts).is_some());
+        if !may || host.unreachable.contains(&send.target()) {
+            return false;
+        }
+        let (sent, events) = (&mut host.sent, &mut host.events);
+        let repeated = interface.repeat_send(
+            &send,
+            transfer,
+            |request, body| {
+                sent.push_back(Sent {
+                    to: send.target(),
+                    request: *request,
+                    operand: None,
+                    pieces: vec![body],
+                });
+                Some(())
+            },
+            |queue, event| events.entry(queue).or_default().push(*event),
+        );
+        let [counter, _] = counts.counters();
+        if let (true, Some(counter)) = (repeated.is_some(), counter) {
+            let successes = interface.first_successes(counts).expect("nothing waits");
+            *successes = successes.wrapping_add(counts.first_by(transfer.length));
+            let shown = host.counters.get_mut(&counter).expect("it was opened");
+            shown.success = *successes;
+        }
+        repeated.is_some()
+    }
+
+    fn prepared(&self, kept: &mut KeptSends, transfer: &Transfer) -> Option<PreparedSend<Ghost>> {
+        if transfer.length > LONGEST_REPEATED {
+            return None;
+        }
+        let end = match transfer.verb {
+            Verb::Get => transfer.sink,
+            _ => transfer.source,
+        };
+        let kind = (
+            transfer.verb as u8,
+            end.0,
+            transfer.target,
+            transfer.ack as u8,
+        );
+        let known = kept.get(&kind);
+        if let Some(send) = known.filter(|send| self.interface.is_prepared(send.counts())) {
+            return Some(*send);
+        }
+        let send = self.interface.prepare_send(transfer, LONGEST_REPEATED)?;
+        kept.insert(kind, send);
+        Some(send)
     }
 
     /// Takes the events of the node's queue.

@@ -1,0 +1,96 @@
+//! Short puts and gets that are like earlier ones: between the same descriptor and the same process
+//! of this node. All else was looked up and checked for the first one. That holds as long as no
+//! descriptor has changed.
+
+use lintel_bridge::CounterCell;
+use lintel_engine4::{PreparedSend, Transfer};
+use lintel_memory::Span;
+use lintel_nal_shm::SendPlace;
+use lintel_types::{AckRequest, Handle, ProcessId};
+use lintel_wire::Verb;
+
+/// Sends that are kept, a power of two.
+const PLACES: usize = 16;
+
+/// Puts and gets of an interface that were started lately, each at the place that its target gives.
+pub(crate) struct PreparedSends<S>([[Option<Kept<S>>; PLACES]; 2]);
+
+/// What was found out for a send.
+#[repr(align(64))]
+pub(crate) struct Kept<S> {
+    md: Handle,
+    ack: AckRequest,
+    /// Both numbers of its identifier, as the interface addresses it.
+    target: u64,
+    /// The descriptor if they are [silent](PreparedSend::is_silent), else none.
+    silent_md: Handle,
+    /// Where its target is kept.
+    pub(crate) place: SendPlace,
+    /// Where the counter is published that counts them, if one does.
+    pub(crate) cell: Option<&'static CounterCell>,
+    pub(crate) send: PreparedSend<S>,
+}
+
+impl<S> Default for PreparedSends<S> {
+    fn default() -> Self {
+        PreparedSends([const { [const { None }; PLACES] }; 2])
+    }
+}
+
+impl<S: Span> PreparedSends<S> {
+    /// Keeps what was found out for a send.
+    pub(crate) fn keep(
+        &mut self,
+        transfer: &Transfer,
+        send: PreparedSend<S>,
+        place: SendPlace,
+        cell: Option<&'static CounterCell>,
+    ) {
+        let md = transfer.md();
+        self.0[row(transfer)][self::place(transfer)] = Some(Kept {
+            md,
+            ack: transfer.ack,
+            target: transfer.target.word(),
+            silent_md: match send.is_silent() {
+                true => md,
+                false => Handle::INVALID,
+            },
+            place,
+            cell,
+            send,
+        });
+    }
+
+    /// What was found out for sends like this one, if it is kept.
+    #[inline(always)]
+    pub(crate) fn find(&self, transfer: &Transfer) -> Option<&Kept<S>> {
+        let kept = self.0[row(transfer)][place(transfer)].as_ref()?;
+        let is_like = kept.md == transfer.md()
+            && kept.target == transfer.target.word()
+            && kept.ack == transfer.ack;
+        is_like.then_some(kept)
+    }
+
+    /// As [`find`](Self::find), for puts that ask for no acknowledgement; nothing if a full event
+    /// reports them.
+    #[inline(always)]
+    pub(crate) fn find_silent(&self, transfer: &Transfer) -> Option<&Kept<S>> {
+        let kept = self.0[row(transfer)][place(transfer)].as_ref()?;
+        let is_like = kept.silent_md == transfer.md() && kept.target == transfer.target.word();
+        is_like.then_some(kept)
+    }
+}
+
+/// Where those of a verb are kept.
+#[inline(always)]
+fn row(transfer: &Transfer) -> usize {
+    usize::from(transfer.verb == Verb::Get)
+}
+
+/// Where one is kept among those of its verb.
+#[inline(always)]
+fn place(transfer: &Transfer) -> usize {
+    let ProcessId { nid, pid } = transfer.target;
+    let of_md = u32::from(transfer.md().index()).wrapping_add(transfer.ack as u32);
+    nid.wrapping_add(pid).wrapping_add(of_md) as usize % PLACES
+}
