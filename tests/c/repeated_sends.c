@@ -32,7 +32,7 @@ static ptl_handle_md_t bind(const struct rig *rig, void *start, unsigned int opt
     return handle;
 }
 
-/* Match bits 0 take puts, 1 gets; both are counted. */
+/* Match bits 0 take puts and atomics, 1 gets; both are counted. */
 static void expose(const struct rig *rig, struct target *target)
 {
     ptl_pt_index_t portal;
@@ -43,7 +43,7 @@ static void expose(const struct rig *rig, struct target *target)
         ptl_handle_me_t entry;
         ptl_me_t        me = {.start = target->memory, .length = LONGEST, .uid = PTL_UID_ANY, .match_bits = bits};
         me.ct_handle = bits ? target->gets : target->puts;
-        me.options   = (bits ? PTL_ME_OP_GET : PTL_ME_OP_PUT) | PTL_ME_EVENT_CT_COMM;
+        me.options   = (bits ? PTL_ME_OP_GET : PTL_ME_OP_PUT | PTL_ME_OP_GET) | PTL_ME_EVENT_CT_COMM;
         me.match_id  = rig_peer(rig);
         OK(PtlMEAppend(rig->ni, PORTAL, &me, PTL_PRIORITY_LIST, NULL, &entry));
     }
@@ -126,6 +126,29 @@ static void gets_bring_what_is_there(const struct rig *rig, ptl_handle_ct_t repl
     OK(PtlMDRelease(md));
 }
 
+/* Each adds to the word behind what is put, and is the only one to do so. */
+static void atomics_are_carried_out_once(const struct rig *rig, ptl_handle_ct_t replied)
+{
+    static uint64_t operands[LONGEST / 8], old[LONGEST / 8];
+    ptl_handle_md_t from = bind(rig, operands, 0, PTL_EQ_NONE, PTL_CT_NONE);
+    ptl_handle_md_t to   = bind(rig, old, PTL_MD_EVENT_CT_REPLY, PTL_EQ_NONE, replied);
+    operands[0] = 3;
+    operands[1] = 5;
+    for (uint64_t times = 0; times < OFTEN; times++) {
+        const ptl_process_t peer = rig_peer(rig);
+        OK(PtlAtomic(from, 0, 8, PTL_NO_ACK_REQ, peer, PORTAL, 0, LONGEST - 8, NULL, 0, PTL_SUM, PTL_UINT64_T));
+        OK(PtlFetchAtomic(to, 16, from, 8, 8, peer, PORTAL, 0, LONGEST - 8, NULL, 0, PTL_SUM, PTL_UINT64_T));
+        rig_count(replied, times + 1);
+        SAME(old[2], times * 8 + 3);
+        ANSWERS(PTL_ARG_INVALID, PtlFetchAtomic(to, LONGEST - 7, from, 8, 8, peer, PORTAL, 0, 0, NULL, 0, PTL_SUM,
+                                                PTL_UINT64_T));
+        ANSWERS(PTL_ARG_INVALID, PtlAtomic(from, 0, 7, PTL_NO_ACK_REQ, peer, PORTAL, 0, 0, NULL, 0, PTL_SUM,
+                                           PTL_UINT64_T));
+    }
+    OK(PtlMDRelease(from));
+    OK(PtlMDRelease(to));
+}
+
 /* The counter in the place of a freed one doesn't count for it. */
 static void a_freed_counter_counts_no_more(const struct rig *rig, ptl_handle_md_t md, ptl_handle_ct_t sent)
 {
@@ -177,6 +200,12 @@ int main(void)
     gets_bring_what_is_there(&rig, replied);
     rig_count(target.gets, OFTEN);
     pmi_barrier(&rig.pmi);
+
+    memset(target.memory, 0, sizeof target.memory);
+    pmi_barrier(&rig.pmi);
+    OK(PtlCTSet(replied, (ptl_ct_event_t){0, 0}));
+    atomics_are_carried_out_once(&rig, replied);
+    meet(&rig, &target, puts += 2 * OFTEN);
 
     a_freed_counter_counts_no_more(&rig, md, sent);
     a_released_descriptor_sends_no_more(&rig, md);

@@ -177,6 +177,15 @@ fn start(transfer: impl Fn() -> Transfer) -> c_int {
     code(process().start_by(transfer))
 }
 
+/// Repeats the message of an earlier call, if it can, or starts the transfer.
+#[inline(always)]
+fn repeat_or_start(transfer: &Transfer) -> c_int {
+    match process().repeats_sends() && process().repeat_send(transfer) {
+        true => OK,
+        false => start(|| transfer.clone()),
+    }
+}
+
 /// Repeats a put or get of any length, if it can be.
 #[inline(never)]
 fn repeat_bytes(asked: &Asked) -> bool {
@@ -580,7 +589,7 @@ extern "C" fn start_atomic(
         to,
         (operation, datatype),
     ));
-    start(|| transfer.clone())
+    repeat_or_start(&transfer)
 }
 
 /// `PtlFetchAtomic`
@@ -677,7 +686,7 @@ extern "C" fn start_fetch_atomic(
         to,
         (operation, datatype),
     ));
-    start(|| transfer.clone())
+    repeat_or_start(&transfer)
 }
 
 /// `PtlSwap`

@@ -1,7 +1,8 @@
-//! Short puts and gets that are like earlier ones: between the same descriptor and the same process
-//! of this node. All else was looked up and checked for the first one. That holds as long as no
+//! Short messages that are like earlier ones: between the same descriptors and the same process of
+//! this node. All else was looked up and checked for the first one. That holds as long as no
 //! descriptor has changed.
 
+use crate::prepared::row;
 use lintel_bridge::CounterCell;
 use lintel_engine4::{PreparedSend, Transfer};
 use lintel_memory::Span;
@@ -9,16 +10,19 @@ use lintel_nal_shm::SendPlace;
 use lintel_types::{AckRequest, Handle, ProcessId};
 use lintel_wire::Verb;
 
-/// Sends that are kept, a power of two.
-const PLACES: usize = 16;
+/// Sends of a verb that are kept, a power of two: as many as the processes of a large node.
+const PLACES: usize = 64;
 
-/// Puts and gets of an interface that were started lately, each at the place that its target gives.
-pub(crate) struct PreparedSends<S>([[Option<Kept<S>>; PLACES]; 2]);
+/// Operations of an interface that were sent lately: for each verb some, each at the place that its target gives.
+pub(crate) struct PreparedSends<S>([[Option<Kept<S>>; PLACES]; 4]);
 
 /// What was found out for a send.
 #[repr(align(64))]
 pub(crate) struct Kept<S> {
+    /// The descriptor that bytes are sent from, or a get's.
     md: Handle,
+    /// The one that an answer's bytes go to, if it has any.
+    sink: Handle,
     ack: AckRequest,
     /// Both numbers of its identifier, as the interface addresses it.
     target: u64,
@@ -33,7 +37,7 @@ pub(crate) struct Kept<S> {
 
 impl<S> Default for PreparedSends<S> {
     fn default() -> Self {
-        PreparedSends([const { [const { None }; PLACES] }; 2])
+        PreparedSends([const { [const { None }; PLACES] }; 4])
     }
 }
 
@@ -47,8 +51,9 @@ impl<S: Span> PreparedSends<S> {
         cell: Option<&'static CounterCell>,
     ) {
         let md = transfer.md();
-        self.0[row(transfer)][self::place(transfer)] = Some(Kept {
+        self.0[row(transfer.verb)][self::place(transfer)] = Some(Kept {
             md,
+            sink: transfer.sink,
             ack: transfer.ack,
             target: transfer.target.word(),
             silent_md: match send.is_silent() {
@@ -64,10 +69,11 @@ impl<S: Span> PreparedSends<S> {
     /// What was found out for sends like this one, if it is kept.
     #[inline(always)]
     pub(crate) fn find(&self, transfer: &Transfer) -> Option<&Kept<S>> {
-        let kept = self.0[row(transfer)][place(transfer)].as_ref()?;
+        let kept = self.0[row(transfer.verb)][place(transfer)].as_ref()?;
         let is_like = kept.md == transfer.md()
             && kept.target == transfer.target.word()
-            && kept.ack == transfer.ack;
+            && kept.ack == transfer.ack
+            && (kept.sink == transfer.sink || transfer.verb != Verb::FetchAtomic);
         is_like.then_some(kept)
     }
 
@@ -75,16 +81,10 @@ impl<S: Span> PreparedSends<S> {
     /// reports them.
     #[inline(always)]
     pub(crate) fn find_silent(&self, transfer: &Transfer) -> Option<&Kept<S>> {
-        let kept = self.0[row(transfer)][place(transfer)].as_ref()?;
+        let kept = self.0[row(transfer.verb)][place(transfer)].as_ref()?;
         let is_like = kept.silent_md == transfer.md() && kept.target == transfer.target.word();
         is_like.then_some(kept)
     }
-}
-
-/// Where those of a verb are kept.
-#[inline(always)]
-fn row(transfer: &Transfer) -> usize {
-    usize::from(transfer.verb == Verb::Get)
 }
 
 /// Where one is kept among those of its verb.

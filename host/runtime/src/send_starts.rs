@@ -1,5 +1,5 @@
-//! Short puts and gets to processes of this node that are like earlier ones: they are written where
-//! the process reads them, by a call that looks up and checks nothing else.
+//! Short messages to processes of this node that are like earlier ones: they are written where the
+//! process reads them, by a call that looks up and checks nothing else.
 
 use crate::core::Core;
 use crate::library::Library;
@@ -35,7 +35,7 @@ impl Library<LocalProcess> {
         )
     }
 
-    /// Starts a put or get that is like an earlier one. False, with nothing done, for all that takes
+    /// Starts an operation that is like an earlier one. False, with nothing done, for all that takes
     /// more.
     #[inline(always)]
     pub(crate) fn repeat_send(&self, transfer: &Transfer) -> bool {
@@ -110,7 +110,7 @@ impl Core<LocalProcess> {
             #[inline(always)]
             |request, body| {
                 let body = match request.verb {
-                    // It says where to.
+                    // It is to be filled.
                     Verb::Get => Claim::empty(),
                     _ => body,
                 };
@@ -135,14 +135,14 @@ impl<O: Owner> Core<O> {
     /// then one is.
     #[inline(always)]
     pub(crate) fn prepares_send(&mut self, verb: Verb, length: u64) -> bool {
-        if length > LONGEST_QUICK || !matches!(verb, Verb::Put | Verb::Get) {
+        if length > LONGEST_QUICK || verb == Verb::Swap {
             return false;
         }
         self.unprepared_sends += 1;
         self.unprepared_sends == PREPARED_EVERY
     }
 
-    /// Finds out what holds for all that are like a put or get to a process that something was sent
+    /// Finds out what holds for all that are like an operation on a process that something was sent
     /// to before; nothing for what can't be repeated.
     #[cold]
     #[inline(never)]

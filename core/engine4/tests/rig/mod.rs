@@ -115,10 +115,10 @@ impl Host<Ghost> for Recorder {
     }
 }
 
-/// Bytes up to which puts and gets are repeated.
+/// Bytes up to which operations are repeated.
 const LONGEST_REPEATED: u64 = 20;
-/// What puts and gets are repeated by, by verb, descriptor, target and acknowledgement.
-pub type KeptSends = BTreeMap<(u8, u32, ProcessId, u8), PreparedSend<Ghost>>;
+/// What operations are repeated by, by verb and acknowledgement, descriptors and target.
+pub type KeptSends = BTreeMap<((u8, u8), [u32; 2], ProcessId), PreparedSend<Ghost>>;
 
 /// One process's interface, its host, and the queue that its portals report to.
 pub struct Node {
@@ -180,7 +180,7 @@ impl Node {
         self.interface.start(transfer, &mut self.host)
     }
 
-    /// Starts a short put or get like an earlier one, if it can; what it was prepared by is in
+    /// Starts a short operation like an earlier one, if it can; what it was prepared by is in
     /// `kept`, or added.
     pub fn repeat(&mut self, kept: &mut KeptSends, transfer: &Transfer) -> bool {
         let Some(send) = self.prepared(kept, transfer) else {
@@ -222,16 +222,12 @@ impl Node {
         if transfer.length > LONGEST_REPEATED {
             return None;
         }
-        let end = match transfer.verb {
-            Verb::Get => transfer.sink,
-            _ => transfer.source,
-        };
-        let kind = (
-            transfer.verb as u8,
-            end.0,
-            transfer.target,
-            transfer.ack as u8,
-        );
+        let reads = transfer.verb != Verb::Get;
+        let fetches = !matches!(transfer.verb, Verb::Put | Verb::Atomic);
+        let ends = [(reads, transfer.source), (fetches, transfer.sink)];
+        let ends = ends.map(|(is_used, end)| if is_used { end.0 } else { 0 });
+        let verb_and_ack = (transfer.verb as u8, transfer.ack as u8);
+        let kind = (verb_and_ack, ends, transfer.target);
         let known = kept.get(&kind);
         if let Some(send) = known.filter(|send| self.interface.is_prepared(send.counts())) {
             return Some(*send);
