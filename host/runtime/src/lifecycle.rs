@@ -9,6 +9,7 @@ use crate::locked::check_interface;
 use crate::log::{Level, log, set_level};
 use crate::orphans;
 use crate::owner::Owner;
+use crate::prepared_sends::PreparedSends;
 use crate::protocol::Protocol;
 use crate::resources::ProcessInfo;
 use crate::settings::{Between, Mode, Settings};
@@ -408,7 +409,7 @@ fn use_interface<O: Owner>(
             generation,
             lease: Lease::new(),
             prepared: Box::default(),
-            sends: Box::default(),
+            sends: Box::new(PreparedSends::new(options.contains(NiOptions::LOGICAL))),
         }
     });
     opened.references += 1;

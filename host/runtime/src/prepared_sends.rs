@@ -7,14 +7,20 @@ use lintel_bridge::CounterCell;
 use lintel_engine4::{PreparedSend, Transfer};
 use lintel_memory::Span;
 use lintel_nal_shm::SendPlace;
-use lintel_types::{AckRequest, Handle, ProcessId};
+use lintel_types::{AckRequest, Handle};
 use lintel_wire::Verb;
 
 /// Sends of a verb that are kept, a power of two: as many as the processes of a large node.
 const PLACES: usize = 64;
 
-/// Operations of an interface that were sent lately: for each verb some, each at the place that its target gives.
-pub(crate) struct PreparedSends<S>([[Option<Kept<S>>; PLACES]; 4]);
+/// Operations of an interface that were sent lately.
+pub(crate) struct PreparedSends<S> {
+    /// The bits of a target by which the interface addresses it: a rank is half of them, and
+    /// callers leave the other half as it is.
+    addressed: u64,
+    /// For each verb some, each at the place that its target gives.
+    kept: [[Option<Kept<S>>; PLACES]; 4],
+}
 
 /// What was found out for a send.
 #[repr(align(64))]
@@ -24,7 +30,7 @@ pub(crate) struct Kept<S> {
     /// The one that an answer's bytes go to, if it has any.
     sink: Handle,
     ack: AckRequest,
-    /// Both numbers of its identifier, as the interface addresses it.
+    /// As the interface addresses it.
     target: u64,
     /// The descriptor if they are [silent](PreparedSend::is_silent), else none.
     silent_md: Handle,
@@ -35,13 +41,24 @@ pub(crate) struct Kept<S> {
     pub(crate) send: PreparedSend<S>,
 }
 
-impl<S> Default for PreparedSends<S> {
-    fn default() -> Self {
-        PreparedSends([const { [const { None }; PLACES] }; 4])
-    }
-}
-
 impl<S: Span> PreparedSends<S> {
+    /// None yet, of a logical interface or a physical one.
+    pub(crate) fn new(is_logical: bool) -> PreparedSends<S> {
+        PreparedSends {
+            addressed: match is_logical {
+                true => u32::MAX.into(),
+                false => u64::MAX,
+            },
+            kept: [const { [const { None }; PLACES] }; 4],
+        }
+    }
+
+    /// Its target, as the interface addresses it.
+    #[inline(always)]
+    fn target(&self, transfer: &Transfer) -> u64 {
+        transfer.target.word() & self.addressed
+    }
+
     /// Keeps what was found out for a send.
     pub(crate) fn keep(
         &mut self,
@@ -50,12 +67,12 @@ impl<S: Span> PreparedSends<S> {
         place: SendPlace,
         cell: Option<&'static CounterCell>,
     ) {
-        let md = transfer.md();
-        self.0[row(transfer.verb)][self::place(transfer)] = Some(Kept {
+        let (md, target) = (transfer.md(), self.target(transfer));
+        self.kept[row(transfer.verb)][self::place(transfer, target)] = Some(Kept {
             md,
             sink: transfer.sink,
             ack: transfer.ack,
-            target: transfer.target.word(),
+            target,
             silent_md: match send.is_silent() {
                 true => md,
                 false => Handle::INVALID,
@@ -69,9 +86,10 @@ impl<S: Span> PreparedSends<S> {
     /// What was found out for sends like this one, if it is kept.
     #[inline(always)]
     pub(crate) fn find(&self, transfer: &Transfer) -> Option<&Kept<S>> {
-        let kept = self.0[row(transfer.verb)][place(transfer)].as_ref()?;
+        let target = self.target(transfer);
+        let kept = self.kept[row(transfer.verb)][place(transfer, target)].as_ref()?;
         let is_like = kept.md == transfer.md()
-            && kept.target == transfer.target.word()
+            && kept.target == target
             && kept.ack == transfer.ack
             && (kept.sink == transfer.sink || transfer.verb != Verb::FetchAtomic);
         is_like.then_some(kept)
@@ -81,16 +99,17 @@ impl<S: Span> PreparedSends<S> {
     /// reports them.
     #[inline(always)]
     pub(crate) fn find_silent(&self, transfer: &Transfer) -> Option<&Kept<S>> {
-        let kept = self.0[row(transfer.verb)][place(transfer)].as_ref()?;
-        let is_like = kept.silent_md == transfer.md() && kept.target == transfer.target.word();
+        let target = self.target(transfer);
+        let kept = self.kept[row(transfer.verb)][place(transfer, target)].as_ref()?;
+        let is_like = kept.silent_md == transfer.md() && kept.target == target;
         is_like.then_some(kept)
     }
 }
 
 /// Where one is kept among those of its verb.
 #[inline(always)]
-fn place(transfer: &Transfer) -> usize {
-    let ProcessId { nid, pid } = transfer.target;
+fn place(transfer: &Transfer, target: u64) -> usize {
+    let of_target = (target as u32).wrapping_add((target >> 32) as u32);
     let of_md = u32::from(transfer.md().index()).wrapping_add(transfer.ack as u32);
-    nid.wrapping_add(pid).wrapping_add(of_md) as usize % PLACES
+    of_target.wrapping_add(of_md) as usize % PLACES
 }
