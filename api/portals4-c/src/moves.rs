@@ -177,12 +177,6 @@ fn start(transfer: impl Fn() -> Transfer) -> c_int {
     code(process().start_by(transfer))
 }
 
-/// Repeats the message of an earlier call, if it can, whose arguments may be wrong.
-#[inline(always)]
-fn repeat_parsed(transfer: Result<Transfer>) -> bool {
-    transfer.is_ok_and(|transfer| process().repeat_send(&transfer))
-}
-
 /// Repeats a put or get of any length, if it can be.
 #[inline(never)]
 fn repeat_bytes(asked: &Asked) -> bool {
@@ -540,57 +534,6 @@ pub extern "C" fn PtlAtomic(
             return OK;
         }
     }
-    repeat_atomic(
-        md_handle,
-        local_offset,
-        length,
-        ack_req,
-        target_id,
-        pt_index,
-        match_bits,
-        remote_offset,
-        user_ptr,
-        hdr_data,
-        operation,
-        datatype,
-    )
-}
-
-/// Tries to repeat the message of an earlier call.
-#[inline(never)]
-extern "C" fn repeat_atomic(
-    md_handle: Handle,
-    local_offset: u64,
-    length: u64,
-    ack_req: u8,
-    target_id: ProcessId,
-    pt_index: u32,
-    match_bits: u64,
-    remote_offset: u64,
-    user_ptr: *mut c_void,
-    hdr_data: u64,
-    operation: u8,
-    datatype: u8,
-) -> c_int {
-    if process().repeats_sends() && !process().repeats() {
-        let to = Target {
-            process: target_id,
-            pt_index,
-            match_bits,
-            remote_offset,
-            user_ptr,
-            hdr_data,
-        };
-        if repeat_parsed(atomic(
-            (md_handle, local_offset),
-            length,
-            ack_req,
-            to,
-            (operation, datatype),
-        )) {
-            return OK;
-        }
-    }
     start_atomic(
         md_handle,
         local_offset,
@@ -679,63 +622,6 @@ pub extern "C" fn PtlFetchAtomic(
                 to,
             )
         }) {
-            return OK;
-        }
-    }
-    repeat_fetch_atomic(
-        get_md_handle,
-        local_get_offset,
-        put_md_handle,
-        local_put_offset,
-        length,
-        target_id,
-        pt_index,
-        match_bits,
-        remote_offset,
-        user_ptr,
-        hdr_data,
-        operation,
-        datatype,
-    )
-}
-
-/// Tries to repeat the message of an earlier call.
-#[inline(never)]
-extern "C" fn repeat_fetch_atomic(
-    get_md_handle: Handle,
-    local_get_offset: u64,
-    put_md_handle: Handle,
-    local_put_offset: u64,
-    length: u64,
-    target_id: ProcessId,
-    pt_index: u32,
-    match_bits: u64,
-    remote_offset: u64,
-    user_ptr: *mut c_void,
-    hdr_data: u64,
-    operation: u8,
-    datatype: u8,
-) -> c_int {
-    if process().repeats_sends() && !process().repeats() {
-        let to = Target {
-            process: target_id,
-            pt_index,
-            match_bits,
-            remote_offset,
-            user_ptr,
-            hdr_data,
-        };
-        let (sink, source) = (
-            (get_md_handle, local_get_offset),
-            (put_md_handle, local_put_offset),
-        );
-        if repeat_parsed(fetch_atomic(
-            sink,
-            source,
-            length,
-            to,
-            (operation, datatype),
-        )) {
             return OK;
         }
     }

@@ -234,7 +234,7 @@ impl Process {
         self.library.repeat_silent_put(transfer)
     }
 
-    /// As [`repeat_silent_put`](Self::repeat_silent_put), any put, get or atomic.
+    /// As [`repeat_silent_put`](Self::repeat_silent_put), any put or get.
     #[inline(always)]
     pub fn repeat_send(&'static self, transfer: &Transfer) -> bool {
         self.library.repeat_send(transfer)
