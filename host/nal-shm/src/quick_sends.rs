@@ -39,14 +39,21 @@ impl ShmNal {
         Some(SendPlace { process, peer })
     }
 
-    /// Sends a message with a body of at most [`LONGEST_QUICK`] bytes in few instructions; nothing, with nothing sent, if it has to be sent otherwise: the peer is no longer the same,
-    /// has ended, has new direct entries or no room, or something else waits for room or might be
-    /// done directly.
+    /// Sends a message of an operation on `length` bytes, with a body of at most
+    /// [`LONGEST_QUICK`] bytes, in few instructions; nothing, with nothing sent, if it has to be
+    /// sent otherwise: the peer is no longer the same, has ended, has new direct entries or no
+    /// room, or something else waits for room or might be done directly.
     ///
     /// # Panics
     /// Where the body is longer.
     #[inline(always)]
-    pub fn send_quickly(&mut self, place: &SendPlace, words: &Words, body: Claim) -> Option<()> {
+    pub fn send_quickly(
+        &mut self,
+        place: &SendPlace,
+        words: &Words,
+        body: Claim,
+        length: u64,
+    ) -> Option<()> {
         if self.waiting > 0 || self.looks_at_direct {
             return None;
         }
@@ -54,7 +61,7 @@ impl ShmNal {
         let may_send = peer.process().word() == place.process
             && !peer.is_closed()
             && !peer.has_new_direct()
-            && peer.takes_message(body.len());
+            && peer.takes_message(length);
         if !may_send || !peer.send_quickly(words, body) {
             return None;
         }

@@ -54,7 +54,8 @@ impl Pair {
     /// Sends so many bytes with a number.
     fn send_quickly(&mut self, number: u64, length: u64) -> Option<()> {
         let body = self.bytes.claim().slice(0, length);
-        self.from.send_quickly(&self.place, &words(number), body)
+        self.from
+            .send_quickly(&self.place, &words(number), body, length)
     }
 }
 
@@ -162,15 +163,15 @@ fn a_receiver_that_has_ended_is_sent_nothing_and_one_in_its_place_what_was_sent_
     drop((pair.to, pair.bell));
     from.check_peers();
     let nothing = Claim::empty();
-    assert!(from.send_quickly(&place, &words(1), nothing).is_none());
+    assert!(from.send_quickly(&place, &words(1), nothing, 0).is_none());
     let (mut successor, _) = open(&job, TO);
     assert!(matches!(from.next(), Some(Arrival::Lost(lost)) if lost == successor.process()));
     assert!(
-        from.send_quickly(&place, &words(2), nothing).is_none(),
+        from.send_quickly(&place, &words(2), nothing, 0).is_none(),
         "it isn't connected"
     );
     send(&mut from, successor.process(), 3);
-    let sent = from.send_quickly(&place, &words(4), nothing);
+    let sent = from.send_quickly(&place, &words(4), nothing, 0);
     sent.expect("it has the same name and place");
     assert_eq!(numbers(receive(&mut successor)), [3, 4]);
 }

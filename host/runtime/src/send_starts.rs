@@ -19,7 +19,8 @@ const LONGEST_INLINE: u64 = INLINE as u64;
 const PREPARED_EVERY: u32 = 17;
 
 impl Library<LocalProcess> {
-    /// Starts a put that is like an earlier one, reported by a counter at most. False, with nothing done, for all that takes more; this calls no function.
+    /// Starts a put that is like an earlier one, reported by a counter at most. False, with nothing
+    /// done, for all that takes more; this calls no function.
     #[inline(always)]
     pub(crate) fn repeat_silent_put(&self, transfer: &Transfer) -> bool {
         if transfer.length > LONGEST_INLINE {
@@ -79,7 +80,7 @@ impl Core<LocalProcess> {
             Some(cell) => Some((cell, opened.interface.first_successes(counts)?)),
             None => None,
         };
-        near.send_quickly(&kept.place, &words, body)?;
+        near.send_quickly(&kept.place, &words, body, transfer.length)?;
         self.transports.sent = true;
         near.publish_head();
         let is_counted = count.is_some();
@@ -114,7 +115,7 @@ impl Core<LocalProcess> {
                     Verb::Get => Claim::empty(),
                     _ => body,
                 };
-                near.send_quickly(&kept.place, &request.to_words(), body)
+                near.send_quickly(&kept.place, &request.to_words(), body, request.length)
             },
             #[inline(always)]
             |queue, event| tables.post(queue, event),
