@@ -132,7 +132,7 @@ pub unsafe extern "C" fn PtlEQGet(eq_handle: Handle, event: *mut Event) -> c_int
     if event.is_null() {
         return code(process().check_alive().and(Err(Error::ArgInvalid)));
     }
-    returned(process().queue_take(eq_handle, |taken| deliver(event, &taken)))
+    returned(process().queue_take(eq_handle, move |taken| deliver(event, &taken)))
 }
 
 /// `PtlEQWait`

@@ -21,13 +21,13 @@ pub struct Delivered {
 }
 
 /// Where a put lands in one step, and what it causes there.
-struct Place<S> {
-    entry: EntryIndex,
+pub(crate) struct Place<S> {
+    pub(crate) entry: EntryIndex,
     span: S,
-    is_accessible: bool,
-    options: MeOptions,
-    counter: Option<CounterIndex>,
-    user_ptr: u64,
+    pub(crate) is_accessible: bool,
+    pub(crate) options: MeOptions,
+    pub(crate) counter: Option<CounterIndex>,
+    pub(crate) user_ptr: u64,
     walked: u32,
 }
 
@@ -127,7 +127,13 @@ impl<S: Span> Interface<S> {
 
     /// Where a put lands in one step; nothing if it takes three.
     #[inline(always)]
-    fn place(&self, portal: &Portal, from: ProcessId, uid: u32, put: &Request) -> Option<Place<S>> {
+    pub(crate) fn place(
+        &self,
+        portal: &Portal,
+        from: ProcessId,
+        uid: u32,
+        put: &Request,
+    ) -> Option<Place<S>> {
         if !portal.enabled || portal.announce || portal.flow_controlled() {
             return None;
         }

@@ -340,7 +340,7 @@ impl<S: Span> Interface<S> {
             return;
         }
         let (portal, list) = (entry.spec.portal, entry.list);
-        if let Ok(portal) = self.portal_mut(portal) {
+        if let Ok(portal) = self.change_portal(portal) {
             portal.list_mut(list).remove(index.0);
         }
     }

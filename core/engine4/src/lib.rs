@@ -31,6 +31,7 @@ mod direct;
 mod entries;
 mod initiator;
 mod portal;
+mod prepared_landings;
 mod prepared_sends;
 mod search;
 mod state;
@@ -45,6 +46,7 @@ pub use direct::{Carried, DirectSpec, Exchange, Prepared, PreparedCounts};
 pub use entries::EntrySpec;
 pub use initiator::{PendingReply, Tokens, Transfer};
 pub use lintel_types::{Backlog, Undeliverable};
+pub use prepared_landings::PreparedLanding;
 pub use prepared_sends::PreparedSend;
 pub use search::SearchOp;
 pub use target::{Accepted, Landed, Landing};
@@ -148,6 +150,8 @@ pub struct Interface<S> {
     map: Vec<ProcessId>,
     rank: u32,
     portals: Vec<Option<portal::Portal>>,
+    /// How often what decides where messages land has changed, see `Portal::changed`.
+    portals_changed: u64,
     /// Portal table entries with flow control.
     flow_controlled: usize,
     /// Events that messages that are landing may cause, over all portal table entries.
@@ -180,6 +184,7 @@ impl<S: Span> Interface<S> {
             map: Vec::new(),
             rank: ProcessId::RANK_ANY,
             portals,
+            portals_changed: 0,
             flow_controlled: 0,
             promised: 0,
             entries: of_handles(generation),

@@ -18,6 +18,10 @@ pub(crate) struct Portal {
     pub(crate) landing: u32,
     /// Events that those may cause; their slots in the queue are reserved.
     pub(crate) promised: u32,
+    /// The interface's `portals_changed` when this was allocated or disabled, or an entry last left
+    /// its lists otherwise than by its only message. Until it changes, the first entry that takes
+    /// a message stays the first one: others are appended behind it.
+    pub(crate) changed: u64,
     pub(crate) priority: MatchList,
     pub(crate) overflow: MatchList,
     pub(crate) unexpected: Posted,
@@ -76,7 +80,9 @@ impl<S: Span> Interface<S> {
             index => index as usize,
         };
         self.flow_controlled += usize::from(options.contains(PtOptions::FLOWCTRL));
+        self.portals_changed += 1;
         self.portals[index] = Some(Portal {
+            changed: self.portals_changed,
             options,
             queue,
             enabled: !options.contains(PtOptions::ALLOC_DISABLED),
@@ -118,7 +124,7 @@ impl<S: Span> Interface<S> {
     /// # Errors
     /// `ArgInvalid` for an index that isn't allocated.
     pub fn portal_disable(&mut self, index: PortalIndex) -> Result<bool> {
-        let portal = self.portal_mut(index)?;
+        let portal = self.change_portal(index)?;
         portal.enabled = false;
         portal.announce = false;
         Ok(portal.landing == 0)
@@ -169,6 +175,16 @@ impl<S: Span> Interface<S> {
             .get_mut(index.position())
             .and_then(Option::as_mut)
             .ok_or(Error::ArgInvalid)
+    }
+
+    /// A portal table entry at which messages are about to land otherwise than before.
+    #[inline]
+    pub(crate) fn change_portal(&mut self, index: PortalIndex) -> Result<&mut Portal> {
+        self.portals_changed += 1;
+        let changed = self.portals_changed;
+        let portal = self.portal_mut(index)?;
+        portal.changed = changed;
+        Ok(portal)
     }
 
     /// Flow control has set in: nothing more is accepted until the owner enables the entry

@@ -148,9 +148,14 @@ impl Request {
     /// The put that the words are, if they are one.
     #[inline(always)]
     pub fn parse_put(words: &Words) -> Option<Request> {
-        let is_put = (words[0] >> 32) as u8 == Verb::Put as u8;
         let (operation, datatype) = Default::default();
-        is_put.then(|| Request::of(words, Verb::Put, operation, datatype))
+        Request::is_put(words[0]).then(|| Request::of(words, Verb::Put, operation, datatype))
+    }
+
+    /// Whether a message is a put that begins with this word.
+    #[inline(always)]
+    pub fn is_put(first: u64) -> bool {
+        (first >> 32) as u8 == Verb::Put as u8
     }
 
     #[inline(always)]

@@ -68,6 +68,16 @@ pub struct Taken<const WORDS: usize = { Event::WORDS }> {
     pub dropped: bool,
 }
 
+impl From<&Event> for Taken {
+    #[inline(always)]
+    fn from(event: &Event) -> Taken {
+        Taken {
+            words: event.to_words(),
+            dropped: false,
+        }
+    }
+}
+
 impl Taken {
     /// The event as a structure.
     #[inline]
@@ -191,6 +201,12 @@ impl QueueEnds {
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
         self.head.load(Ordering::Relaxed) >= self.tail.load(Ordering::Acquire)
+    }
+
+    /// Whether the next event to be posted is the next one to be taken, and none before it was lost.
+    #[inline(always)]
+    pub fn is_clear(&self) -> bool {
+        self.is_empty() && self.dropped.load(Ordering::Relaxed) == 0
     }
 
     /// Takes the oldest event. Any number of threads may do so.

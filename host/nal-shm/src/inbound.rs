@@ -90,6 +90,11 @@ impl Inbound {
         &self.receiver
     }
 
+    #[inline(always)]
+    pub(crate) fn receiver_mut(&mut self) -> &mut Receiver {
+        &mut self.receiver
+    }
+
     pub(crate) fn lane(&self) -> usize {
         self.lane
     }

@@ -25,6 +25,7 @@ mod layout;
 pub mod layout;
 mod outbound;
 mod private_entries;
+mod quick_arrivals;
 mod quick_sends;
 mod record;
 mod senders;
@@ -37,6 +38,7 @@ pub use lintel_direct::{
 };
 pub use lintel_ring::{INLINE, Lookout};
 pub use outbound::Unread;
+pub use quick_arrivals::QuickArrival;
 pub use quick_sends::{LONGEST_QUICK, SendPlace};
 
 use direct::Accesses;
@@ -337,6 +339,19 @@ impl ShmNal {
         None
     }
 
+    /// Whether it is another sender's turn.
+    #[inline(always)]
+    fn has_turn_ended(&self) -> bool {
+        self.served >= QUANTUM
+    }
+
+    /// A message of the sender whose turn it is has been dealt with.
+    #[inline(always)]
+    fn count_arrival(&mut self) {
+        self.served += 1;
+        self.arrivals = self.arrivals.wrapping_add(1);
+    }
+
     /// Sends what waits for room; whether something still does.
     #[cold]
     fn flush_waiting(&mut self) -> bool {
@@ -397,16 +412,15 @@ impl Nal for ShmNal {
 
     #[inline(always)]
     fn next_inline(&mut self) -> Option<(Origin, Words, Claim)> {
-        if self.served >= QUANTUM {
-            return None;
+        match self.has_turn_ended() {
+            true => None,
+            false => self.inbound.get_mut(self.cursor)?.next_inline(),
         }
-        self.inbound.get_mut(self.cursor)?.next_inline()
     }
 
     #[inline(always)]
     fn done(&mut self, origin: Origin) {
-        self.served += 1;
-        self.arrivals = self.arrivals.wrapping_add(1);
+        self.count_arrival();
         match self.inbound.get_mut(self.cursor) {
             Some(inbound) if inbound.lane() == origin.lane as usize => inbound.done(),
             _ => {

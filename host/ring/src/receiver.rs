@@ -83,8 +83,18 @@ impl Receiver {
     /// As [`peek`](Self::peek), but also gives nothing if the sender has written nonsense.
     #[inline(always)]
     pub fn peek_plain(&mut self) -> Option<Record> {
+        self.peek_if(|_| true)
+    }
+
+    /// As [`peek_plain`](Self::peek_plain), only a record whose first word is wanted; of one that
+    /// isn't, no other is read. The first word may be that of an earlier record, which isn't given.
+    #[inline(always)]
+    pub fn peek_if(&mut self, is_wanted: impl FnOnce(u64) -> bool) -> Option<Record> {
         let commit = self.commit_word();
-        self.record(commit)
+        match is_wanted(commit) {
+            true => self.record(commit),
+            false => None,
+        }
     }
 
     /// Where the next record comes, and the lap that its slot bears until then.

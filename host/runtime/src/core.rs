@@ -9,6 +9,7 @@ use crate::log::{Level, log};
 use crate::observed::Observed;
 use crate::owner::Owner;
 use crate::prepared::PreparedOperations;
+use crate::prepared_landings::PreparedLandings;
 use crate::prepared_sends::PreparedSends;
 use crate::protocol::Protocol;
 use crate::resources::{ProcessInfo, Stats};
@@ -57,6 +58,11 @@ pub(crate) struct Core<O: Owner> {
     pub(crate) receives_stream: bool,
     /// Sends that were started otherwise since one was last prepared.
     pub(crate) unprepared_sends: u32,
+    /// Polls of callers since one looked for a put that others may land like.
+    pub(crate) unprepared_landings: u32,
+    /// How often callers still try to land a message like an earlier one. More often than every
+    /// fifth time it pays.
+    pub(crate) landing_tries: u32,
     /// When peers were last checked.
     peers_checked: Instant,
     /// The process that the library serves has ended: peers can't reach it any more.
@@ -88,6 +94,8 @@ pub(crate) struct OpenInterface<O: Owner> {
     pub(crate) prepared: Box<PreparedOperations>,
     /// Sends to processes of this node.
     pub(crate) sends: Box<PreparedSends<O::Span>>,
+    /// Puts from processes of this node.
+    pub(crate) landings: Box<PreparedLandings<O::Span>>,
 }
 
 impl<O: Owner> Core<O> {
@@ -113,6 +121,8 @@ impl<O: Owner> Core<O> {
             observed: Observed::default(),
             receives_stream: false,
             unprepared_sends: 0,
+            unprepared_landings: 0,
+            landing_tries: 0,
             peers_checked: Instant::now(),
             has_lost_owner: false,
         }
@@ -216,6 +226,7 @@ impl<O: Owner> Core<O> {
     pub(crate) fn poll(&mut self, polls: u32) -> bool {
         let answers = std::mem::take(&mut self.transports.sent);
         if self.progress_of_caller() > 0 {
+            self.landing_tries = self.landing_tries.saturating_sub(1);
             self.receives_stream = !answers;
             self.wakeup.poll_found();
         } else {

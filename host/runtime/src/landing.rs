@@ -485,8 +485,8 @@ mod tests {
         let (queue, entry) = (target.queue, target.entry);
         let event = target.event();
         assert_eq!((event.kind, event.mlength), (EventKind::Get, 8));
-        let taken = target.library.queue_take(queue);
-        assert_eq!(taken.map(|taken| taken.event().kind), Err(Error::EqEmpty));
+        let taken = target.library.queue_take(queue, |taken| taken.event().kind);
+        assert_eq!(taken, Err(Error::EqEmpty));
         assert_eq!(target.library.unlink(entry), Err(Error::InUse));
         network.holds_returns.store(false, Ordering::SeqCst);
         let event = target.event();

@@ -31,6 +31,7 @@
 //! each client.
 #![forbid(unsafe_code)]
 
+mod arrivals;
 mod barriers;
 mod calls;
 mod capture;
@@ -62,6 +63,7 @@ mod orphans;
 mod owner;
 mod portals3;
 mod prepared;
+mod prepared_landings;
 mod prepared_sends;
 mod process;
 mod protocol;

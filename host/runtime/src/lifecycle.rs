@@ -9,6 +9,7 @@ use crate::locked::check_interface;
 use crate::log::{Level, log, set_level};
 use crate::orphans;
 use crate::owner::Owner;
+use crate::prepared_landings::PreparedLandings;
 use crate::prepared_sends::PreparedSends;
 use crate::protocol::Protocol;
 use crate::resources::ProcessInfo;
@@ -410,6 +411,7 @@ fn use_interface<O: Owner>(
             lease: Lease::new(),
             prepared: Box::default(),
             sends: Box::new(PreparedSends::new(options.contains(NiOptions::LOGICAL))),
+            landings: Box::new(PreparedLandings::new()),
         }
     });
     opened.references += 1;

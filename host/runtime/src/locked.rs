@@ -102,9 +102,15 @@ impl<O: Owner> Library<O> {
     /// Makes progress, unless another thread does.
     #[inline(never)]
     fn poll_locked(&self) {
-        let Some(mut guard) = self.core.try_lock() else {
-            return self.yield_to_holder();
-        };
+        match self.core.try_lock() {
+            Some(guard) => self.poll_under(guard),
+            None => self.yield_to_holder(),
+        }
+    }
+
+    /// As [`poll_locked`](Self::poll_locked), of a caller that has the lock.
+    #[inline(always)]
+    pub(crate) fn poll_under(&self, mut guard: MutexGuard<'_, Option<Core<O>>>) {
         let Some(core) = guard.as_mut() else { return };
         self.polled.store(true, Ordering::Relaxed);
         let polls = 1 + self.lookout.take_looks();
@@ -154,7 +160,7 @@ impl<O: Owner> Library<O> {
     /// Another thread holds the lock. It may have been interrupted, and wait for this
     /// processor.
     #[cold]
-    fn yield_to_holder(&self) {
+    pub(crate) fn yield_to_holder(&self) {
         if self.refused.fetch_add(1, Ordering::Relaxed) % REFUSED_BEFORE_YIELD == 0 {
             std::thread::yield_now();
         } else {

@@ -294,13 +294,13 @@ impl Process {
     pub fn queue_take<R>(
         &'static self,
         handle: Handle,
-        take: impl FnOnce(Taken) -> R,
+        take: impl Fn(Taken) -> R + Copy,
     ) -> Result<R> {
-        match self.library.queue_take(handle) {
+        match self.library.queue_take(handle, take) {
             Err(Error::ArgInvalid) if self.is_generic() => {
                 self.remote.queue_take(&self.library, handle).map(take)
             }
-            taken => taken.map(take),
+            taken => taken,
         }
     }
 

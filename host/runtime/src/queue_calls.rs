@@ -24,23 +24,27 @@ impl Library<LocalProcess> {
     /// `ArgInvalid`, `NoInit`, `EqEmpty`.
     #[inline]
     pub fn queue_get(&self, handle: Handle) -> Result<(Event, bool)> {
-        let taken = self.queue_take(handle)?;
-        Ok((taken.event(), taken.dropped))
+        self.queue_take(handle, |taken| (taken.event(), taken.dropped))
     }
 
-    /// As [`queue_get`](Self::queue_get), the event still as words.
+    /// As [`queue_get`](Self::queue_get), the event still as words, and given to a function.
     ///
     /// # Errors
     /// `ArgInvalid`, `NoInit`, `EqEmpty`.
     #[inline(always)]
-    pub fn queue_take(&self, handle: Handle) -> Result<Taken> {
+    pub fn queue_take<R>(&self, handle: Handle, take: impl Fn(Taken) -> R + Copy) -> Result<R> {
         let Ok(queue) = self.tables_of(handle).queue(handle) else {
             return Err(self.why_not_live());
         };
-        if queue.ends.is_empty() && !self.poll() {
-            return Err(Error::EqEmpty);
+        if queue.ends.is_empty() {
+            if self.lookout.is_quiet() {
+                return Err(Error::EqEmpty);
+            }
+            if let Some(taken) = self.poll_for_event(&[handle], move |taken, _| take(taken)) {
+                return Ok(taken);
+            }
         }
-        queue.pop().ok_or(Error::EqEmpty)
+        queue.pop().map(take).ok_or(Error::EqEmpty)
     }
 
     /// Why a handle names nothing. Queues and counters end with the library, so that who
@@ -69,8 +73,13 @@ impl Library<LocalProcess> {
         if self.is_aborted() {
             return Err(Error::Aborted);
         }
-        if are_empty && !self.poll() {
-            return Err(Error::EqEmpty);
+        if are_empty {
+            if self.lookout.is_quiet() {
+                return Err(Error::EqEmpty);
+            }
+            if let Some(taken) = self.poll_for_event(handles, &take) {
+                return Ok(taken);
+            }
         }
         self.first_event_of(handles, &take)?.ok_or(Error::EqEmpty)
     }
@@ -86,7 +95,11 @@ impl Library<LocalProcess> {
         self.check_alive()?;
         let any = || self.first_event_of(handles, &take);
         let awaits = || events_in(handles);
-        self.wait(deadline(timeout), awaits, any)?
+        let poll = || match self.lookout.is_quiet() {
+            true => None,
+            false => self.poll_for_event(handles, &take),
+        };
+        self.wait_polling(deadline(timeout), awaits, any, poll)?
             .ok_or(Error::EqEmpty)
     }
 
@@ -133,7 +146,7 @@ impl Library<LocalProcess> {
         }
         match ready()? {
             None => {
-                self.poll();
+                self.poll_for_counts();
                 ready()
             }
             found => Ok(found),
@@ -149,7 +162,7 @@ impl Library<LocalProcess> {
         let Ok(cell) = self.tables_of(handle).counter(handle) else {
             return Err(self.why_not_live());
         };
-        self.poll();
+        self.poll_for_counts();
         Ok(cell.value())
     }
 
@@ -171,7 +184,11 @@ impl Library<LocalProcess> {
             return self.poll_once(any)?.ok_or(Error::CtNoneReached);
         }
         let awaits = || counters_at(handles, tests);
-        self.wait(deadline(timeout), awaits, any)?
+        let poll = || {
+            self.poll_for_counts();
+            None
+        };
+        self.wait_polling(deadline(timeout), awaits, any, poll)?
             .ok_or(Error::CtNoneReached)
     }
 }

@@ -26,13 +26,32 @@ impl<O: Owner> Library<O> {
         awaits: impl Fn() -> Awaited,
         ready: impl FnMut() -> Result<Option<T>>,
     ) -> Result<Option<T>> {
+        self.wait_polling(deadline, awaits, ready, || {
+            self.poll();
+            None
+        })
+    }
+
+    /// As [`wait`](Self::wait), of a caller that polls by itself, and may find by that what it
+    /// waits for.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait).
+    #[inline]
+    pub(crate) fn wait_polling<T>(
+        &self,
+        deadline: Option<Instant>,
+        awaits: impl Fn() -> Awaited,
+        ready: impl FnMut() -> Result<Option<T>>,
+        poll: impl FnMut() -> Option<T>,
+    ) -> Result<Option<T>> {
         let mut has_slept = false;
         let before_sleep = || {
             if !std::mem::replace(&mut has_slept, true) {
                 self.with_core(|core| core.begin_wait(awaits()));
             }
         };
-        let found = self.wait_asleep(deadline, before_sleep, ready);
+        let found = self.wait_asleep(deadline, before_sleep, ready, poll);
         if has_slept {
             self.with_core(Core::end_wait);
         }
@@ -44,6 +63,7 @@ impl<O: Owner> Library<O> {
         deadline: Option<Instant>,
         mut before_sleep: impl FnMut(),
         mut ready: impl FnMut() -> Result<Option<T>>,
+        mut poll: impl FnMut() -> Option<T>,
     ) -> Result<Option<T>> {
         let mut wait = Wait::default();
         let mut polls_until = None;
@@ -57,7 +77,9 @@ impl<O: Owner> Library<O> {
             if let Some(found) = ready()? {
                 return Ok(Some(found));
             }
-            self.poll();
+            if let Some(found) = poll() {
+                return Ok(Some(found));
+            }
             match wait.on_polled(self.activity() != activity) {
                 WaitNext::Poll => continue,
                 WaitNext::CheckDeadline => {}
@@ -331,12 +353,11 @@ mod tests {
         let close = || {
             let _ = one.library.close_interface(one.interface);
         };
-        let ended =
-            one.library
-                .wait_asleep(None, close, || match one.library.queue_take(one.queue) {
-                    Err(Error::EqEmpty) => Ok(None),
-                    taken => taken.map(|_| Some(())),
-                });
+        let take = || match one.library.queue_take(one.queue, |_| ()) {
+            Err(Error::EqEmpty) => Ok(None),
+            taken => taken.map(Some),
+        };
+        let ended = one.library.wait_asleep(None, close, take, || None);
         assert_eq!(ended, Err(Error::ArgInvalid));
     }
 }

@@ -225,10 +225,27 @@ static void count_looks(struct side *side, struct shared *shared)
     COUNTED("two event queues, one event", PTL_OK, PtlEQPoll(both, 2, 0, &event, &which));
 }
 
+/* As for a program that has received many: what is like earlier ones takes a shorter way. */
+static void receive_often(struct side *side, struct shared *shared)
+{
+    static int is_done;
+    if (getenv("PTL_NAL")) return; /* others have none */
+    for (int times = 0; times < (is_done ? 8 : OFTEN); times++) {
+        command(shared, PUT_COUNT);
+        poll_once(side);
+        command(shared, PUT_LIST);
+        poll_once(side);
+        command(shared, PUT_EVENT);
+        next_event(side->portal_eq, PTL_EVENT_PUT);
+    }
+    is_done = 1;
+}
+
 static void count_arrivals(struct side *side, struct shared *shared)
 {
     ptl_event_t    event;
     ptl_ct_event_t value;
+    receive_often(side, shared);
     command(shared, PUT_EVENT);
     COUNTED("put arrives, event taken", PTL_OK, PtlEQGet(side->portal_eq, &event));
     settle(side);

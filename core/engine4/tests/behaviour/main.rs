@@ -10,6 +10,7 @@ mod initiator;
 mod matching;
 mod overflow;
 mod portal;
+mod repeated_landings;
 mod searching;
 mod target;
 mod triggered;

@@ -2,7 +2,7 @@
 //! them; a step does one random thing to both and compares.
 
 use crate::model::{Arrival, Later, Model, Spec};
-use crate::rig::{KeptSends, Node, Random, Sent, UID, process};
+use crate::rig::{KeptLandings, KeptSends, Node, Random, Sent, UID, process};
 use lintel_engine4::{
     Deferred, DescriptorSpec, EntrySpec, Landed, Landing, PendingReply, SearchOp, Transfer,
 };
@@ -26,6 +26,7 @@ const SILENT: usize = 3;
 struct Both {
     node: Node,
     kept: KeptSends,
+    landings: KeptLandings,
     model: Model,
     queues: Vec<Handle>,
     counters: Vec<Handle>,
@@ -40,6 +41,8 @@ pub struct World {
     pub met: Met,
     seed: u64,
     verbose: bool,
+    /// Most entries are used again and again, by puts that want no acknowledgement.
+    plain: bool,
     logical: bool,
     random: Random,
     both: Vec<Both>,
@@ -87,6 +90,7 @@ impl World {
             met: Met::new(),
             seed,
             verbose,
+            plain: seed % 3 == 0,
             logical,
             both: both.collect(),
             random,
@@ -133,6 +137,7 @@ impl World {
             14..17 => self.respond(),
             17 | 18 => self.fill(),
             19..24 => self.start(at),
+            24..28 if self.plain && self.random.once_in(2) => self.start(at),
             24..28 => self.append(at),
             28 => self.search(at),
             29 => self.unlink(at),
@@ -234,6 +239,9 @@ impl World {
         if is_put && self.random.once_in(2) && self.deliver(at, from, uid, &sent.request) {
             return;
         }
+        if is_put && self.random.once_in(2) && self.repeat_landing(at, from, uid, &sent.request) {
+            return;
+        }
         let both = &mut self.both[at];
         let (interface, host) = (&mut both.node.interface, &mut both.node.host);
         let engine = interface.on_request(process(from), uid, &sent.request, host);
@@ -278,6 +286,25 @@ impl World {
         self.same(delivered.response, response, "a response");
         let responses = response.map(|response| (from, response));
         self.responses.extend(responses);
+        true
+    }
+
+    /// A put arrives and lands like an earlier one; false if it doesn't.
+    fn repeat_landing(&mut self, at: usize, from: usize, uid: u32, put: &Request) -> bool {
+        let both = &mut self.both[at];
+        let sender = (process(from), uid);
+        let landed = both.node.repeat_landing(&mut both.landings, sender, put);
+        let Some(place) = landed else {
+            return false;
+        };
+        let Ok((wanted, arrival)) = both.model.on_request(process(from), uid, put) else {
+            panic!("{put:?} has landed; LINTEL_SEED={}", self.seed);
+        };
+        let response = both.model.response(&arrival, NiFail::Ok);
+        both.model.on_landed(&arrival, NiFail::Ok);
+        self.same(full(&[place]), wanted, "where a put lands like others");
+        self.same(None, response, "no response");
+        self.met.insert("a put like an earlier one".to_owned());
         true
     }
 
@@ -653,6 +680,16 @@ impl World {
     }
 
     fn spec(&mut self, at: usize) -> Spec {
+        let mut spec = self.any_spec(at);
+        if self.plain && !self.random.once_in(4) {
+            let varying = MeOptions::USE_ONCE | MeOptions::MANAGE_LOCAL | MeOptions::NO_TRUNCATE;
+            spec.options.remove(varying);
+            spec.buffer = Buffer::Contiguous(Ghost::new(0x1000, 200));
+        }
+        spec
+    }
+
+    fn any_spec(&mut self, at: usize) -> Spec {
         let counter = self.counter_or_none(at);
         let source = match (self.logical, self.random.below(4)) {
             (true, 0) => ProcessId::from_rank(self.random.below(2) as u32),
@@ -704,6 +741,14 @@ impl World {
     }
 
     fn transfer(&mut self, at: usize) -> Transfer {
+        let mut transfer = self.any_transfer(at);
+        if self.plain && !self.random.once_in(4) {
+            (transfer.verb, transfer.ack) = (Verb::Put, AckRequest::None);
+        }
+        transfer
+    }
+
+    fn any_transfer(&mut self, at: usize) -> Transfer {
         let verbs = [
             Verb::Put,
             Verb::Put,
@@ -802,6 +847,7 @@ impl Both {
         let mut both = Both {
             node,
             kept: KeptSends::default(),
+            landings: KeptLandings::default(),
             model,
             queues,
             counters: vec![],

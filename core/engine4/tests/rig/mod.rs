@@ -14,7 +14,8 @@
 
 use lintel_engine4::{
     Backlog, Body, Carried, Config, Delivered, DescriptorSpec, EntrySpec, Exchange, Host,
-    Interface, Landed, Landing, PendingReply, PreparedSend, Transfer, Undeliverable,
+    Interface, Landed, Landing, PendingReply, PreparedCounts, PreparedLanding, PreparedSend,
+    Transfer, Undeliverable,
 };
 use lintel_memory::{Buffer, Ghost, Pieces};
 use lintel_types::{
@@ -120,6 +121,31 @@ const LONGEST_REPEATED: u64 = 20;
 /// What operations are repeated by, by verb and acknowledgement, descriptors and target.
 pub type KeptSends = BTreeMap<((u8, u8), [u32; 2], ProcessId), PreparedSend<Ghost>>;
 
+/// What puts land by like earlier ones, by sender and user, rank, portal table index, match bits
+/// and token.
+pub type KeptLandings =
+    BTreeMap<((ProcessId, u32), u32, PortalIndex, u64, u32), PreparedLanding<Ghost>>;
+
+/// Whether a host may count by itself what was prepared.
+fn may_count(interface: &mut Interface<Ghost>, counts: &PreparedCounts) -> bool {
+    !counts.is_any() || interface.first_successes(counts).is_some()
+}
+
+/// Counts by itself what was prepared, an operation of so many bytes.
+fn count(
+    interface: &mut Interface<Ghost>,
+    host: &mut Recorder,
+    counts: &PreparedCounts,
+    length: u64,
+) {
+    if let [Some(counter), _] = counts.counters() {
+        let successes = interface.first_successes(counts).expect("nothing waits");
+        *successes = successes.wrapping_add(counts.first_by(length));
+        let shown = host.counters.get_mut(&counter).expect("it was opened");
+        shown.success = *successes;
+    }
+}
+
 /// One process's interface, its host, and the queue that its portals report to.
 pub struct Node {
     pub interface: Interface<Ghost>,
@@ -188,8 +214,7 @@ impl Node {
         };
         let (interface, host) = (&mut self.interface, &mut self.host);
         let counts = send.counts();
-        let may = host.backlog(send.target()) == Backlog::Low
-            && (!counts.is_any() || interface.first_successes(counts).is_some());
+        let may = host.backlog(send.target()) == Backlog::Low && may_count(interface, counts);
         if !may || host.unreachable.contains(&send.target()) {
             return false;
         }
@@ -208,14 +233,41 @@ impl Node {
             },
             |queue, event| events.entry(queue).or_default().push(*event),
         );
-        let [counter, _] = counts.counters();
-        if let (true, Some(counter)) = (repeated.is_some(), counter) {
-            let successes = interface.first_successes(counts).expect("nothing waits");
-            *successes = successes.wrapping_add(counts.first_by(transfer.length));
-            let shown = host.counters.get_mut(&counter).expect("it was opened");
-            shown.success = *successes;
+        if repeated.is_some() {
+            count(interface, host, counts, transfer.length);
         }
         repeated.is_some()
+    }
+
+    /// Lands a put like an earlier one, if it can; what it was prepared by is in `kept`, or added.
+    /// Returns where its bytes go.
+    pub fn repeat_landing(
+        &mut self,
+        kept: &mut KeptLandings,
+        (from, uid): (ProcessId, u32),
+        put: &Request,
+    ) -> Option<Ghost> {
+        let kind = ((from, uid), put.rank, put.portal, put.match_bits, put.token);
+        if let Some(place) = kept.get(&kind).and_then(|known| self.land_like(known, put)) {
+            return Some(place);
+        }
+        let landing = self.interface.prepare_landing(from, uid, put)?;
+        kept.insert(kind, landing);
+        self.land_like(&landing, put)
+    }
+
+    fn land_like(&mut self, known: &PreparedLanding<Ghost>, put: &Request) -> Option<Ghost> {
+        let (interface, host) = (&mut self.interface, &mut self.host);
+        if !may_count(interface, known.counts()) {
+            return None;
+        }
+        let mut place = None;
+        let event = interface.repeat_landing(known, put, |span| place = Some(span))?;
+        if let Some(queue) = known.queue() {
+            host.post(queue, &event);
+        }
+        count(interface, host, known.counts(), put.length);
+        place
     }
 
     fn prepared(&self, kept: &mut KeptSends, transfer: &Transfer) -> Option<PreparedSend<Ghost>> {

@@ -175,3 +175,74 @@ fn a_receiver_that_has_ended_is_sent_nothing_and_one_in_its_place_what_was_sent_
     sent.expect("it has the same name and place");
     assert_eq!(numbers(receive(&mut successor)), [3, 4]);
 }
+
+/// The number of the message that is next, if it is taken quickly.
+fn next_quickly(to: &mut ShmNal) -> Option<u64> {
+    let (_, words, _) = to.peek_quickly(|_| true)?;
+    Some(words[1])
+}
+
+#[test]
+fn a_short_message_stays_the_next_one_until_it_is_done() {
+    let mut pair = Pair::new();
+    assert_eq!(next_quickly(&mut pair.to), None);
+    for (number, length) in [(1, 8), (2, 100), (3, LONGEST_QUICK)] {
+        pair.send_quickly(number, length).expect("there is room");
+    }
+    for (number, length) in [(1, 8), (2, 100), (3, LONGEST_QUICK)] {
+        assert!(pair.to.peek_quickly(|_| false).is_none(), "it isn't wanted");
+        assert_eq!(next_quickly(&mut pair.to), Some(number));
+        let (origin, words, body) = pair.to.peek_quickly(|_| true).expect("it stays");
+        assert_eq!((origin.process, words[1]), (pair.from.process(), number));
+        assert_eq!(
+            contents(body),
+            contents(pair.bytes.claim().slice(0, length))
+        );
+        pair.to.done_quickly();
+    }
+    assert_eq!(next_quickly(&mut pair.to), None);
+}
+
+#[test]
+fn a_longer_message_is_left_and_those_behind_it_wait() {
+    let mut pair = Pair::new();
+    let long = Region::new(4096);
+    let outgoing = Outgoing::Copied {
+        operand: None,
+        pieces: &[long.claim()],
+    };
+    let to = pair.to.process();
+    pair.from.send(to, &words(1), outgoing).expect("it lives");
+    pair.send_quickly(2, 8).expect("there is room");
+    assert_eq!(next_quickly(&mut pair.to), None);
+    assert_eq!(numbers(receive(&mut pair.to)), [1, 2]);
+}
+
+#[test]
+fn a_sender_of_many_messages_leaves_others_their_turn() {
+    let mut pair = Pair::new();
+    let (mut other, _) = open(&pair.job, ProcessId::PID_ANY);
+    send(&mut other, pair.to.process(), 1000);
+    assert_eq!(numbers(receive(&mut pair.to)), [1000], "it is connected");
+    for number in 0..100 {
+        send(&mut pair.from, pair.to.process(), number);
+        send(&mut other, pair.to.process(), 1000 + number);
+    }
+    let mut received = Vec::new();
+    while received.len() < 200 {
+        if let Some(number) = next_quickly(&mut pair.to) {
+            received.push(number);
+            pair.to.done_quickly();
+        } else if let Some(Arrival::Message(origin, words, _)) = pair.to.next() {
+            received.push(words[1]);
+            pair.to.done(origin);
+        }
+    }
+    let first_of_each = [0, 1000].map(|number| received.iter().position(|&seen| seen == number));
+    assert!(
+        first_of_each.iter().all(|place| place < &Some(50)),
+        "{received:?}"
+    );
+    let of_other = received.iter().filter(|number| **number >= 1000);
+    assert!(of_other.copied().eq(1000..1100), "each sender's in order");
+}
