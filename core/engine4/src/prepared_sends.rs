@@ -1,8 +1,8 @@
-//! Messages that are like earlier ones: between the same descriptors and the same target. What the
+//! Puts and gets that are like earlier ones: of the same descriptor and the same target. What the
 //! first one was checked for holds for them too, as long as no descriptor has changed.
 
 use crate::direct::PreparedCounts;
-use crate::initiator::{End, InFlight, send_event};
+use crate::initiator::{InFlight, send_event};
 use crate::{Interface, Transfer};
 use lintel_memory::{Buffer, Span};
 use lintel_types::{
@@ -10,29 +10,21 @@ use lintel_types::{
 };
 use lintel_wire::{Request, Verb};
 
-/// What was found out for an operation that is sent, and holds for others of the same verb,
-/// descriptors, target and acknowledgement: see [`Interface::prepare_send`].
+/// What was found out for a put or a get that is sent, and holds for others of the same verb,
+/// descriptor, target and acknowledgement: see [`Interface::prepare_send`].
 #[derive(Clone, Copy)]
 pub struct PreparedSend<S> {
     /// The target's physical identifier.
     target: ProcessId,
-    /// Where bytes are sent from, if they are.
-    source: Side<S>,
-    /// Where an answer's bytes go to, if it has any.
-    sink: Side<S>,
+    descriptor: DescriptorIndex,
+    /// The descriptor's memory.
+    memory: S,
     /// The acknowledgement that the target is asked for.
     ack: AckRequest,
     /// The queue of the events that the body was sent.
     queue: Option<QueueIndex>,
     /// What counts that.
     counts: PreparedCounts,
-}
-
-/// A descriptor and its memory.
-#[derive(Clone, Copy)]
-struct Side<S> {
-    index: DescriptorIndex,
-    memory: S,
 }
 
 impl<S: Span> PreparedSend<S> {
@@ -56,57 +48,40 @@ impl<S: Span> PreparedSend<S> {
     #[inline(always)]
     pub fn body(&self, transfer: &Transfer) -> Option<S> {
         PortalIndex::try_from(transfer.portal).ok()?;
-        let (length, (source, sink)) = (transfer.length, (self.source.memory, self.sink.memory));
-        match transfer.verb {
-            Verb::Put | Verb::Atomic => source.part(transfer.source_offset, length),
-            Verb::Get => sink.part(transfer.sink_offset, length),
-            _ => {
-                sink.part(transfer.sink_offset, length)?;
-                source.part(transfer.source_offset, length)
-            }
-        }
+        let offset = match transfer.verb {
+            Verb::Get => transfer.sink_offset,
+            _ => transfer.source_offset,
+        };
+        self.memory.part(offset, transfer.length)
     }
 }
 
-/// Whether an answer has bytes.
-#[inline(always)]
-fn is_fetching(verb: Verb) -> bool {
-    !matches!(verb, Verb::Put | Verb::Atomic)
-}
-
 impl<S: Span> Interface<S> {
-    /// What holds for an operation, and for all others of the same verb, descriptors, target and
-    /// acknowledgement that have at most `longest` bytes, if each descriptor is one span; nothing
-    /// for others, for swaps, and for those that are wrong.
+    /// What holds for a put or a get, and for all others of the same verb, descriptor, target and
+    /// acknowledgement that have at most `longest` bytes, if the descriptor is one span; nothing
+    /// for other operations, and for those that are wrong.
     pub fn prepare_send(&self, transfer: &Transfer, longest: u64) -> Option<PreparedSend<S>> {
         let plan = self.check(transfer).ok()?;
         let limit = self.config.eager.min(self.config.limits.max_msg_size);
-        if longest > limit || transfer.verb == Verb::Swap {
+        let end = match transfer.verb {
+            Verb::Put => plan.source?,
+            Verb::Get => plan.sink?,
+            _ => return None,
+        };
+        let Buffer::Contiguous(memory) = self.descriptors.at(end.index)?.buffer else {
             return None;
-        }
+        };
         let sent = plan
             .source
             .and_then(|end| end.count(MdOptions::EVENT_CT_SEND, AckRequest::None));
-        Some(PreparedSend {
+        (longest <= limit).then(|| PreparedSend {
             target: plan.target,
-            source: self.side(plan.source)?,
-            sink: self.side(plan.sink)?,
+            descriptor: end.index,
+            memory,
             ack: Self::wanted_ack(plan.source, transfer.ack),
             queue: plan.source.and_then(|end| end.queue_of_sends()),
             counts: PreparedCounts::new([sent, None], self.descriptors_changed),
         })
-    }
-
-    /// An end of an operation, if it is one span; one without bytes where there is none.
-    fn side(&self, end: Option<End>) -> Option<Side<S>> {
-        let Some(End { index, .. }) = end else {
-            let (index, memory) = (DescriptorIndex(0), S::empty());
-            return Some(Side { index, memory });
-        };
-        match self.descriptors.at(index)?.buffer {
-            Buffer::Contiguous(memory) => Some(Side { index, memory }),
-            Buffer::Vector(..) => None,
-        }
     }
 
     /// The request that asks the target for an operation without an answer.
@@ -130,12 +105,8 @@ impl<S: Span> Interface<S> {
         send: impl FnOnce(&Request, S) -> Option<()>,
         post: impl FnOnce(QueueIndex, &Event),
     ) -> Option<bool> {
-        let is_moved = matches!(transfer.verb, Verb::Put | Verb::Get);
-        if !is_moved && transfer.check_alone(&self.config.limits).is_err() {
-            return None;
-        }
         let body = prepared.body(transfer)?;
-        let is_answered = is_fetching(transfer.verb) || prepared.ack != AckRequest::None;
+        let is_answered = transfer.verb == Verb::Get || prepared.ack != AckRequest::None;
         let token = match is_answered {
             true => self.begin_like(prepared, transfer)?,
             false => 0,
@@ -160,11 +131,11 @@ impl<S: Span> Interface<S> {
     /// Records an operation that awaits a response.
     #[inline(always)]
     fn begin_like(&mut self, prepared: &PreparedSend<S>, transfer: &Transfer) -> Option<u32> {
-        let (is_get, fetches) = (transfer.verb == Verb::Get, is_fetching(transfer.verb));
+        let is_get = transfer.verb == Verb::Get;
         let begun = self.begin(InFlight {
             ack: prepared.ack,
-            source: (!is_get).then_some(prepared.source.index),
-            sink: fetches.then_some(prepared.sink.index),
+            source: (!is_get).then_some(prepared.descriptor),
+            sink: is_get.then_some(prepared.descriptor),
             sink_offset: transfer.sink_offset,
             length: transfer.length,
             user_ptr: transfer.user_ptr,

@@ -211,7 +211,7 @@ impl PreparedOperations {
 
 /// Where those of a verb are kept.
 #[inline(always)]
-pub(crate) fn row(verb: Verb) -> usize {
+fn row(verb: Verb) -> usize {
     match verb {
         // None of these is.
         Verb::Swap | Verb::Put => 0,

@@ -1,8 +1,7 @@
-//! Short messages that are like earlier ones: between the same descriptors and the same process of
+//! Short puts and gets that are like earlier ones: of the same descriptor and the same process of
 //! this node. All else was looked up and checked for the first one. That holds as long as no
 //! descriptor has changed.
 
-use crate::prepared::row;
 use lintel_bridge::CounterCell;
 use lintel_engine4::{PreparedSend, Transfer};
 use lintel_memory::Span;
@@ -18,17 +17,14 @@ pub(crate) struct PreparedSends<S> {
     /// The bits of a target by which the interface addresses it: a rank is half of them, and
     /// callers leave the other half as it is.
     addressed: u64,
-    /// For each verb some, each at the place that its target gives.
-    kept: [[Option<Kept<S>>; PLACES]; 4],
+    /// Puts, and gets, each at the place that its target gives.
+    kept: [[Option<Kept<S>>; PLACES]; 2],
 }
 
 /// What was found out for a send.
 #[repr(align(64))]
 pub(crate) struct Kept<S> {
-    /// The descriptor that bytes are sent from, or a get's.
     md: Handle,
-    /// The one that an answer's bytes go to, if it has any.
-    sink: Handle,
     ack: AckRequest,
     /// As the interface addresses it.
     target: u64,
@@ -49,7 +45,7 @@ impl<S: Span> PreparedSends<S> {
                 true => u32::MAX.into(),
                 false => u64::MAX,
             },
-            kept: [const { [const { None }; PLACES] }; 4],
+            kept: [const { [const { None }; PLACES] }; 2],
         }
     }
 
@@ -70,7 +66,6 @@ impl<S: Span> PreparedSends<S> {
         let (md, target) = (transfer.md(), self.target(transfer));
         self.kept[row(transfer.verb)][self::place(transfer, target)] = Some(Kept {
             md,
-            sink: transfer.sink,
             ack: transfer.ack,
             target,
             silent_md: match send.is_silent() {
@@ -88,10 +83,7 @@ impl<S: Span> PreparedSends<S> {
     pub(crate) fn find(&self, transfer: &Transfer) -> Option<&Kept<S>> {
         let target = self.target(transfer);
         let kept = self.kept[row(transfer.verb)][place(transfer, target)].as_ref()?;
-        let is_like = kept.md == transfer.md()
-            && kept.target == target
-            && kept.ack == transfer.ack
-            && (kept.sink == transfer.sink || transfer.verb != Verb::FetchAtomic);
+        let is_like = kept.md == transfer.md() && kept.target == target && kept.ack == transfer.ack;
         is_like.then_some(kept)
     }
 
@@ -104,6 +96,12 @@ impl<S: Span> PreparedSends<S> {
         let is_like = kept.silent_md == transfer.md() && kept.target == target;
         is_like.then_some(kept)
     }
+}
+
+/// Where those of a verb are kept.
+#[inline(always)]
+fn row(verb: Verb) -> usize {
+    usize::from(verb == Verb::Get)
 }
 
 /// Where one is kept among those of its verb.

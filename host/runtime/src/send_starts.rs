@@ -136,7 +136,7 @@ impl<O: Owner> Core<O> {
     /// then one is.
     #[inline(always)]
     pub(crate) fn prepares_send(&mut self, verb: Verb, length: u64) -> bool {
-        // Atomics took fewer instructions that way, and no less time.
+        // Atomics would take fewer instructions that way, and no less time.
         if length > LONGEST_QUICK || !matches!(verb, Verb::Put | Verb::Get) {
             return false;
         }

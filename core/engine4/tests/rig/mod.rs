@@ -118,8 +118,8 @@ impl Host<Ghost> for Recorder {
 
 /// Bytes up to which operations are repeated.
 const LONGEST_REPEATED: u64 = 20;
-/// What operations are repeated by, by verb and acknowledgement, descriptors and target.
-pub type KeptSends = BTreeMap<((u8, u8), [u32; 2], ProcessId), PreparedSend<Ghost>>;
+/// What operations are repeated by, by verb and acknowledgement, descriptor and target.
+pub type KeptSends = BTreeMap<((u8, u8), u32, ProcessId), PreparedSend<Ghost>>;
 
 /// What puts land by like earlier ones, by sender and user, rank, portal table index, match bits
 /// and token.
@@ -274,12 +274,12 @@ impl Node {
         if transfer.length > LONGEST_REPEATED {
             return None;
         }
-        let reads = transfer.verb != Verb::Get;
-        let fetches = !matches!(transfer.verb, Verb::Put | Verb::Atomic);
-        let ends = [(reads, transfer.source), (fetches, transfer.sink)];
-        let ends = ends.map(|(is_used, end)| if is_used { end.0 } else { 0 });
         let verb_and_ack = (transfer.verb as u8, transfer.ack as u8);
-        let kind = (verb_and_ack, ends, transfer.target);
+        let descriptor = match transfer.verb {
+            Verb::Get => transfer.sink,
+            _ => transfer.source,
+        };
+        let kind = (verb_and_ack, descriptor.0, transfer.target);
         let known = kept.get(&kind);
         if let Some(send) = known.filter(|send| self.interface.is_prepared(send.counts())) {
             return Some(*send);
