@@ -23,6 +23,9 @@ const TALLY: Duration = Duration::from_secs(1);
 const BUFFERS: u32 = 256;
 /// Events that are taken at most before anything else is done: more may come all the time.
 const EVENTS: u32 = 256;
+/// The most that connections take to end which were dropped while something was sent on them: twice
+/// the timeout of sends.
+const WINDING_UP: Duration = Duration::from_secs(128);
 const ATTRIBUTES: [Attribute; 3] = [Attribute::Ro, Attribute::Ru, Attribute::Uu];
 
 /// Runs a member: transport, place (group or faults), rank, incarnation, seed.
@@ -310,15 +313,20 @@ impl Member {
         for (_, connection) in std::mem::take(&mut self.incoming) {
             connection.close(&self.endpoint)?;
         }
-        while let Ok(event) = self.endpoint.take_event() {
-            if let Event::Received { message, .. } = event {
-                self.endpoint.return_message(message);
+        let begun = Instant::now();
+        loop {
+            while let Ok(event) = self.endpoint.take_event() {
+                if let Event::Received { message, .. } = event {
+                    self.endpoint.return_message(message);
+                }
             }
-        }
-        let left = self.endpoint.resources();
-        match (left.connections, left.held, left.registrations) {
-            (0, 0, 0) => Ok(()),
-            _ => Err(format!("at the end there are {left:?}")),
+            let left = self.endpoint.resources();
+            match (left.connections, left.held, left.registrations) {
+                (0, 0, 0) => return Ok(()),
+                // Connections to a peer that was killed are wound up until it was silent for long.
+                _ if begun.elapsed() < WINDING_UP => std::thread::yield_now(),
+                _ => return Err(format!("at the end there are {left:?}")),
+            }
         }
     }
 }
