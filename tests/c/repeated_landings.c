@@ -1,5 +1,5 @@
 /*
- * Puts that land like earlier ones take a shorter way, straight to who polls for them: each is
+ * Puts and gets that land like earlier ones take a shorter way, straight to who polls for them: each is
  * reported as any other, and what changes between two of them counts all the same.
  */
 #include "rig.h"
@@ -38,7 +38,7 @@ static ptl_handle_me_t append(const struct side *side, ptl_pt_index_t portal, vo
     ptl_me_t        me = {.start = start, .length = sizeof side->in.memory, .uid = PTL_UID_ANY, .ct_handle = ct};
     me.match_id.phys.nid = PTL_NID_ANY;
     me.match_id.phys.pid = PTL_PID_ANY;
-    me.options           = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE | PTL_ME_EVENT_CT_COMM;
+    me.options           = PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_LINK_DISABLE | PTL_ME_EVENT_CT_COMM;
     if (ct != PTL_CT_NONE) me.options |= PTL_ME_EVENT_SUCCESS_DISABLE;
     OK(PtlMEAppend(side->rig.ni, portal, &me, PTL_PRIORITY_LIST, start, &handle));
     return handle;
@@ -165,6 +165,58 @@ static void a_stream_arrives_in_order(struct side *side)
     }
 }
 
+/* Puts that are acknowledged and gets are answered one by one, with what is there then. */
+static void each_is_answered(struct side *side)
+{
+    static uint64_t      sink[SLOTS];
+    const ptl_process_t  peer = rig_peer(&side->rig);
+    struct receiver     *in   = &side->in;
+    ptl_handle_eq_t      answers;
+    ptl_handle_md_t      md;
+    OK(PtlEQAlloc(side->rig.ni, 16, &answers));
+    ptl_md_t from = {side->source, sizeof side->source, PTL_MD_EVENT_SEND_DISABLE, answers, PTL_CT_NONE};
+    ptl_md_t to   = {sink, sizeof sink, 0, answers, PTL_CT_NONE};
+    ptl_handle_md_t filled;
+    OK(PtlMDBind(side->rig.ni, &from, &md));
+    OK(PtlMDBind(side->rig.ni, &to, &filled));
+    for (uint64_t round = 0; round < 3 * OFTEN; round++) {
+        const int        is_get = round % 3 == 2;
+        const uint64_t   number = is_get ? round - 1 : round;
+        const ptl_size_t offset = number % SLOTS * 8;
+        const ptl_pt_index_t portal = round % 2 ? LEFT : COUNTED;
+        if (!is_sender(side)) {
+            if (portal == LEFT) {
+                const ptl_event_t event = get(in->left);
+                SAME(event.type, is_get ? PTL_EVENT_GET : PTL_EVENT_PUT);
+                SAME(event.mlength, 8);
+                SAME(event.remote_offset, offset);
+                SAME(event.start == in->memory + number % SLOTS, 1);
+                SAME(in->memory[number % SLOTS], number);
+            } else {
+                hear(side);
+            }
+            say(side);
+            continue;
+        }
+        side->source[number % SLOTS] = number;
+        sink[number % SLOTS]         = ~number;
+        void *mark                   = sink + round % SLOTS;
+        if (is_get) {
+            OK(PtlGet(filled, offset, 8, peer, portal, 0, offset, mark));
+        } else {
+            OK(PtlPut(md, offset, 8, PTL_ACK_REQ, peer, portal, 0, offset, mark, number));
+        }
+        const ptl_event_t event = rig_event(answers, is_get ? PTL_EVENT_REPLY : PTL_EVENT_ACK);
+        SAME(event.mlength, 8);
+        SAME(event.user_ptr == mark, 1);
+        if (is_get) SAME(sink[number % SLOTS], number);
+        hear(side);
+    }
+    OK(PtlMDRelease(md));
+    OK(PtlMDRelease(filled));
+    OK(PtlEQFree(answers));
+}
+
 /* What a caller polls for is given to it, not what another queue or interface awaits. */
 static void a_queue_of_another_interface_stays_empty(struct side *side)
 {
@@ -274,6 +326,7 @@ int main(void)
     void (*const things[])(struct side *) = {
         each_call_takes_its_event,
         a_stream_arrives_in_order,
+        each_is_answered,
         a_queue_of_another_interface_stays_empty,
         an_unlinked_entry_takes_nothing,
         a_disabled_portal_takes_nothing,
