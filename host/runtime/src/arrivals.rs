@@ -43,27 +43,29 @@ impl Library<LocalProcess> {
         None
     }
 
-    /// Polls for a caller that looks at a counter.
+    /// Polls for a caller that looks at a counter. Whether messages were counted that have landed
+    /// like earlier ones; if not, others may have been.
     #[inline(always)]
-    pub(crate) fn poll_for_counts(&self) {
-        if !self.lookout.is_quiet() {
-            self.land_or_poll();
-        }
+    pub(crate) fn poll_for_counts(&self) -> bool {
+        !self.lookout.is_quiet() && self.land_or_poll()
     }
 
     #[inline(never)]
-    fn land_or_poll(&self) {
+    fn land_or_poll(&self) -> bool {
         let Some(mut guard) = self.core.try_lock() else {
-            return self.yield_to_holder();
+            self.yield_to_holder();
+            return false;
         };
         if let Some(core) = guard.as_mut() {
             // Further ones wait for no other call.
             if core.tries_landing() && core.land_counted() {
                 while core.land_counted() {}
-                return self.note_repeated(core);
+                self.note_repeated(core);
+                return true;
             }
         }
         self.poll_under(guard);
+        false
     }
 
     /// What follows puts that have landed like earlier ones.

@@ -184,9 +184,10 @@ impl Library<LocalProcess> {
             return self.poll_once(any)?.ok_or(Error::CtNoneReached);
         }
         let awaits = || counters_at(handles, tests);
-        let poll = || {
-            self.poll_for_counts();
-            None
+        let poll = || match self.poll_for_counts() {
+            // Who has lost the counter meanwhile hears of it by the next look.
+            true => any().unwrap_or(None),
+            false => None,
         };
         self.wait_polling(deadline(timeout), awaits, any, poll)?
             .ok_or(Error::CtNoneReached)
