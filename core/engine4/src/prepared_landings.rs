@@ -1,6 +1,7 @@
 //! Puts that land like earlier ones: from the same process, to the same portal table entry, with
-//! the same match bits. What was found for the first one holds for them too, as long as nothing
-//! was appended to the priority list there and nothing has left it.
+//! the same match bits. What was found for the first one holds for them too, until an entry leaves
+//! the lists there other than by its only message, or the portal table entry is disabled: entries are
+//! appended behind those that are there.
 
 use crate::Interface;
 use crate::direct::PreparedCounts;
