@@ -28,7 +28,8 @@ pub(crate) struct Place<S> {
     pub(crate) options: MeOptions,
     pub(crate) counter: Option<CounterIndex>,
     pub(crate) user_ptr: u64,
-    walked: u32,
+    /// Entries that were looked at, this one included.
+    pub(crate) walked: u32,
 }
 
 impl<S: Span> Interface<S> {

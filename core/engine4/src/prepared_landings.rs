@@ -44,10 +44,10 @@ impl<S> PreparedLanding<S> {
 }
 
 impl<S: Span> Interface<S> {
-    /// What holds for a put that wants no acknowledgement and has just landed, and for others that
+    /// What holds for a put that wants no acknowledgement and is about to land, and for others that
     /// are like it: see [`repeat_landing`](Self::repeat_landing). Nothing if each such put has to
-    /// be looked at anew: by its length, because its entry is used once or manages its offset, or
-    /// because its memory may not be there.
+    /// be looked at anew: its entry isn't the first one that is looked at, takes some lengths alone,
+    /// is used once or manages its offset, or its memory may not be there.
     pub fn prepare_landing(
         &self,
         from: ProcessId,
@@ -62,13 +62,15 @@ impl<S: Span> Interface<S> {
         let Buffer::Contiguous(memory) = entry.spec.buffer else {
             return None;
         };
+        // One in front may pass over this put, and take another by its length.
+        let is_first = place.walked == 1;
         let is_plain = put.token == 0 && place.is_accessible && !options.intersects(varying);
         let counts_bytes = options.contains(MeOptions::EVENT_CT_BYTES);
         let counter = place
             .counter
             .filter(|_| options.contains(MeOptions::EVENT_CT_COMM));
         let count = counter.map(|counter| (counter, counts_bytes));
-        is_plain.then(|| PreparedLanding {
+        (is_plain && is_first).then(|| PreparedLanding {
             portal: put.portal,
             changed: portal.changed,
             memory,

@@ -96,6 +96,24 @@ fn an_entry_in_front_of_others_takes_them_until_it_is_unlinked() {
     assert_eq!(target.land(&put), None, "the other entry takes it now");
 }
 
+/// A short put may be for an entry that a longer one has passed.
+#[test]
+fn nothing_is_prepared_behind_an_entry_that_takes_some_lengths_alone() {
+    let (mut node, portal) = node();
+    let in_front = EntrySpec {
+        options: PUT | MeOptions::NO_TRUNCATE,
+        buffer: bytes(20),
+        ..entry(portal)
+    };
+    node.append(in_front, List::Priority);
+    node.append(entry(portal), List::Priority);
+    let long = Request {
+        length: 60,
+        ..put_to(portal)
+    };
+    assert!(prepare(&node, &long).is_none());
+}
+
 #[test]
 fn none_lands_once_the_portal_table_entry_is_disabled_or_another_is_in_its_place() {
     let mut target = Target::new(PUT);

@@ -682,9 +682,10 @@ impl World {
     fn spec(&mut self, at: usize) -> Spec {
         let mut spec = self.any_spec(at);
         if self.plain && !self.random.once_in(4) {
-            let varying = MeOptions::USE_ONCE | MeOptions::MANAGE_LOCAL | MeOptions::NO_TRUNCATE;
+            let varying = MeOptions::USE_ONCE | MeOptions::MANAGE_LOCAL;
             spec.options.remove(varying);
-            spec.buffer = Buffer::Contiguous(Ghost::new(0x1000, 200));
+            let length = self.random.pick(&[30, 200, 200]);
+            spec.buffer = Buffer::Contiguous(Ghost::new(0x1000, length));
         }
         spec
     }
