@@ -192,8 +192,12 @@ fn attempt(tree: &Tree, assault: &Assault, program: &Path, attack: &Attack) -> O
         command.args(["--short", "yes"]);
     }
     let more = 2 * assault.kills + 60 * assault.minutes.unwrap_or(0);
-    shell::run_within(&mut command, LIMIT + Duration::from_secs(more))
-        .map_err(|_| format!("again: cargo xtask assault {}", attack.name))
+    shell::run_quoting(&mut command, LIMIT + Duration::from_secs(more)).map_err(|wrong| {
+        format!(
+            "{wrong}\n        again: cargo xtask assault {}",
+            attack.name
+        )
+    })
 }
 
 #[cfg(test)]

@@ -26,5 +26,5 @@ pub fn run(tree: &Tree, words: &[&str]) -> Outcome {
     if let Some(seed) = words.get("--seed") {
         program.args(["--seed", seed]);
     }
-    shell::run_within(&mut program, limit(packets))
+    shell::run_quoting(&mut program, limit(packets))
 }

@@ -9,6 +9,7 @@ mod assault;
 mod book;
 mod c_tests;
 mod container;
+mod copied;
 mod deb;
 mod demo;
 mod deny;

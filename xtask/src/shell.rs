@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::copied::pass_through;
 use crate::report::Outcome;
 
 /// Where the sources are and where cargo builds.
@@ -222,6 +223,25 @@ pub fn run_within(command: &mut Command, limit: Duration) -> Outcome {
         .spawn()
         .map_err(|e| format!("{}: {e}", show(command)))?;
     wait(&mut child, &show(command), Some(limit))
+}
+
+/// Lines that [`run_quoting`] repeats.
+const QUOTED: usize = 40;
+
+/// As [`run_within`]; an error repeats the end of what the command wrote to stderr, since
+/// nobody scrolls back through a long run.
+pub fn run_quoting(command: &mut Command, limit: Duration) -> Outcome {
+    let mut child = command
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|e| format!("{}: {e}", show(command)))?;
+    let stderr = pass_through(child.stderr.take(), std::io::stderr());
+    let outcome = wait(&mut child, &show(command), Some(limit));
+    let stderr = stderr.lines();
+    outcome.map_err(|wrong| {
+        let last = &stderr[stderr.len().saturating_sub(QUOTED)..];
+        [&[wrong], last].concat().join("\n        ")
+    })
 }
 
 /// Waits for a child, and ends it if it is still running after `limit`.

@@ -106,7 +106,7 @@ pub fn run(tree: &Tree, soak: &Soak) -> Outcome {
     }
     println!("   {} s, {kills} kills", soak.seconds);
     let limit = Duration::from_secs(soak.seconds) + MORE;
-    shell::run_within(&mut program, limit).map_err(|wrong| {
+    shell::run_quoting(&mut program, limit).map_err(|wrong| {
         let seconds = soak.seconds;
         format!(
             "{wrong}\n        again: cargo xtask soak --seconds {seconds} --seed N, N as printed above"

@@ -4,19 +4,15 @@
 //! scrolls back, so the reason of a failed check repeats each failed test with the end of
 //! what it printed.
 
-use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use crate::copied::pass_through;
 use crate::report::Outcome;
 use crate::shell;
 
 /// Lines repeated of what a failed test printed.
 const LINES_PER_TEST: usize = 25;
-/// How long the streams of a child that has ended are still read.
-const DRAIN: Duration = Duration::from_secs(5);
 
 /// Runs a `cargo test` command, which must end within `limit` if there is one.
 pub fn run(cargo: &mut Command, limit: Option<Duration>) -> Outcome {
@@ -30,47 +26,6 @@ pub fn run(cargo: &mut Command, limit: Option<Duration>) -> Outcome {
         let parts = [vec![wrong], failed_targets(&stderr), failed_tests(&stdout)];
         parts.concat().join("\n        ")
     })
-}
-
-/// The lines of one stream of a child, which a thread copies to one of ours.
-struct Copied {
-    lines: Arc<Mutex<Vec<String>>>,
-    thread: JoinHandle<()>,
-}
-
-fn pass_through<R, W>(from: Option<R>, mut to: W) -> Copied
-where
-    R: Read + Send + 'static,
-    W: Write + Send + 'static,
-{
-    let lines: Arc<Mutex<Vec<String>>> = Arc::default();
-    let kept = lines.clone();
-    let thread = std::thread::spawn(move || {
-        let read = from
-            .into_iter()
-            .flat_map(|from| BufReader::new(from).split(b'\n'));
-        for line in read.map_while(Result::ok) {
-            let line = String::from_utf8_lossy(&line).into_owned();
-            // A closed terminal ends neither the tests nor their report.
-            let _ = writeln!(to, "{line}");
-            kept.lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .push(line);
-        }
-    });
-    Copied { lines, thread }
-}
-
-impl Copied {
-    /// What was read when the stream ended. The child has ended, but a process that a test
-    /// left behind may hold the stream open: it isn't waited for longer than [`DRAIN`].
-    fn lines(self) -> Vec<String> {
-        let until = Instant::now() + DRAIN;
-        while !self.thread.is_finished() && Instant::now() < until {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        std::mem::take(&mut *self.lines.lock().unwrap_or_else(PoisonError::into_inner))
-    }
 }
 
 /// Cargo's own account: which test programs failed, and of which signal one died.
