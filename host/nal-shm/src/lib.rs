@@ -206,6 +206,22 @@ impl ShmNal {
             .map(|index| self.peers[*index].cross_memory())
     }
 
+    /// Whether something is queued for a process that may be waited for until it reads: it doesn't
+    /// write to this one meanwhile what has to be read first.
+    pub fn may_await_reader(&mut self, process: ProcessId) -> bool {
+        let index = self.by_process.get(&process).copied();
+        let peer = index.map(|index| &self.peers[index]);
+        let is_queued = peer.is_some_and(|peer| peer.waits() && !peer.is_closed());
+        let mut lanes = self.inbound.iter_mut();
+        is_queued && !lanes.any(|lane| lane.origin().process == process && lane.has_stream_queued())
+    }
+
+    /// Whether something is queued for some process.
+    #[inline(always)]
+    pub fn has_queued_any(&self) -> bool {
+        self.waiting > 0
+    }
+
     /// Ends the connection to a process, but for what it hasn't read yet.
     pub fn take_unread(&mut self, process: ProcessId) -> Option<Unread> {
         let index = self.by_process.remove(&process)?;
@@ -289,7 +305,12 @@ impl ShmNal {
         if peer.is_closed() {
             return Err(self.on_closed(index));
         }
-        self.waiting += usize::from(peer.waits() && !waited);
+        let waits = peer.waits();
+        self.waiting += usize::from(waits && !waited);
+        if waits {
+            // Answers to further messages would wait, too.
+            self.served = QUANTUM;
+        }
         self.looks_at_direct |= peer.has_new_direct();
         self.away_from = self.away_from.min(peer.away_from());
         Ok(())

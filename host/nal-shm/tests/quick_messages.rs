@@ -103,6 +103,14 @@ fn contents(claim: Claim) -> Vec<u8> {
     bytes
 }
 
+/// Fills the way from a receiver back to its sender, so that the last answer is queued.
+fn answer_until_queued(pair: &mut Pair) {
+    let sender = pair.from.process();
+    while !pair.to.has_queued(sender) {
+        send(&mut pair.to, sender, 0);
+    }
+}
+
 fn numbers(received: Vec<(u64, Vec<u8>)>) -> Vec<u64> {
     received.into_iter().map(|(number, _)| number).collect()
 }
@@ -245,4 +253,36 @@ fn a_sender_of_many_messages_leaves_others_their_turn() {
     );
     let of_other = received.iter().filter(|number| **number >= 1000);
     assert!(of_other.copied().eq(1000..1100), "each sender's in order");
+}
+
+#[test]
+fn a_senders_turn_ends_while_answers_to_it_find_no_room() {
+    let mut pair = Pair::new();
+    (1..=3).for_each(|number| send(&mut pair.from, pair.to.process(), number));
+    let (origin, words, _) = pair.to.next_inline().expect("one has come");
+    assert_eq!(words[1], 1);
+    pair.to.done(origin);
+    answer_until_queued(&mut pair);
+    assert!(pair.to.next_inline().is_none() && pair.to.peek_quickly(|_| true).is_none());
+    let sender = pair.from.process();
+    assert!(pair.to.has_queued_any() && pair.to.may_await_reader(sender));
+    receive(&mut pair.from);
+    assert!(!pair.to.flush() && !pair.to.may_await_reader(sender));
+    assert_eq!(numbers(receive(&mut pair.to)), [2, 3]);
+}
+
+#[test]
+fn a_reader_that_streams_is_not_waited_for() {
+    let mut pair = Pair::new();
+    answer_until_queued(&mut pair);
+    let sender = pair.from.process();
+    assert!(pair.to.may_await_reader(sender));
+    let long = Region::new(300_000);
+    let body = Outgoing::Copied {
+        operand: None,
+        pieces: &[long.claim()],
+    };
+    let to = pair.to.process();
+    pair.from.send(to, &words(1), body).expect("it lives");
+    assert!(!pair.to.may_await_reader(sender));
 }

@@ -147,7 +147,9 @@ impl<O: Owner> Core<O> {
         ))
     }
 
-    /// Handles what has arrived and sends what is queued. Returns the number of arrivals.
+    /// Handles what has arrived and sends what is queued. Returns the number of arrivals. While
+    /// answers are queued that may soon find room, it takes no further messages than it must: their
+    /// answers would be queued, too, and had to be copied for that.
     #[inline(never)]
     pub(crate) fn progress(&mut self) -> usize {
         let mut handled = 0;
@@ -159,8 +161,18 @@ impl<O: Owner> Core<O> {
                 break;
             }
             handled += self.handle_inline(BATCH);
+            if self.has_queued() && !self.transports.congested {
+                break;
+            }
         }
         handled + self.progress_own()
+    }
+
+    /// Whether something is queued for a process of this node.
+    #[inline(always)]
+    fn has_queued(&self) -> bool {
+        let near = self.transports.nal.near();
+        near.is_some_and(ShmNal::has_queued_any)
     }
 
     /// As [`progress`](Self::progress), by a caller that polls again: inline messages, which
@@ -209,7 +221,9 @@ impl<O: Owner> Core<O> {
     /// Messages of this process to itself, what peers have counted, and what is queued.
     #[inline(always)]
     fn progress_own(&mut self) -> usize {
-        self.transports.congested &= self.transports.flush();
+        let queued = self.transports.flush();
+        self.transports.congested &= queued;
+        self.transports.queued = queued;
         let counted = match self.transports.direct.counts() {
             false => 0,
             true => self.count_direct(),
@@ -287,6 +301,35 @@ impl<O: Owner> Core<O> {
             self.transports.congested = true;
             self.wakeup.wake_helper();
         }
+        Some(next)
+    }
+
+    /// The process of this node that something was sent to last, if the last poll has left that
+    /// queued and the caller had better wait until the peer takes it.
+    #[cold]
+    pub(crate) fn slow_reader(&mut self) -> Option<ProcessId> {
+        let peer = self.transports.behind()?;
+        let near = self.transports.nal.near_mut()?;
+        (!self.transports.congested && near.may_await_reader(peer)).then_some(peer)
+    }
+
+    /// A look of a caller that sees to it that answers reach a peer before it takes further
+    /// messages; nothing once they have. The first look begins the wait.
+    pub(crate) fn look_at_reader(
+        &mut self,
+        peer: ProcessId,
+        wait: &mut Option<RoomWait>,
+    ) -> Option<RoomNext> {
+        let before = self.transports.nal.backlog(peer);
+        let is_queued = self.transports.flush();
+        let near = self.transports.nal.near_mut()?;
+        if !is_queued || !near.may_await_reader(peer) {
+            return None;
+        }
+        let wait = wait.get_or_insert_with(|| RoomWait::new(before, false));
+        let queued = near.backlog(peer);
+        let next = wait.on_looked(queued, || self.wakeup.now());
+        self.transports.congested |= next == RoomNext::GiveUp;
         Some(next)
     }
 

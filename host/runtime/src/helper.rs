@@ -36,7 +36,11 @@ fn run<O: Owner>(library: &Library<O>) {
         };
         match next {
             HelperNext::Retry => {
-                bell.sleep(Sleeper::Helper, rings, Some(retries.next(queued)));
+                let interval = retries.next(queued);
+                if retries.is_stuck() {
+                    library.with_core(|core| core.transports.congested = true);
+                }
+                bell.sleep(Sleeper::Helper, rings, Some(interval));
                 continue;
             }
             HelperNext::PollAgain(interval) => {

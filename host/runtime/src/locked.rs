@@ -120,8 +120,15 @@ impl<O: Owner> Library<O> {
         let after = self.note_activity(core);
         let yields = core.wakeup.yields(polls);
         self.watch(core);
+        let reader = match core.transports.queued {
+            true => core.slow_reader(),
+            false => None,
+        };
         drop(guard);
         self.follow_up(after);
+        if let Some(reader) = reader {
+            self.wait_for_reader(reader);
+        }
         if yields {
             self.yield_processor();
         }
@@ -216,7 +223,19 @@ impl<O: Owner> Library<O> {
     #[cold]
     fn wait_for_peer(&self, peer: ProcessId) {
         let mut wait = None;
-        while let Some(Some(next)) = self.with_core(|core| core.look_at_peer(peer, &mut wait)) {
+        self.look_until_room(|core| core.look_at_peer(peer, &mut wait));
+    }
+
+    /// Sends a peer that reads what a poll has left queued for it: nobody else would once the
+    /// caller has what it polls for, but the helper, which had to be woken.
+    #[cold]
+    fn wait_for_reader(&self, peer: ProcessId) {
+        let mut wait = None;
+        self.look_until_room(|core| core.look_at_reader(peer, &mut wait));
+    }
+
+    fn look_until_room(&self, mut look: impl FnMut(&mut Core<O>) -> Option<RoomNext>) {
+        while let Some(Some(next)) = self.with_core(&mut look) {
             match next {
                 RoomNext::Look => std::hint::spin_loop(),
                 RoomNext::Yield => std::thread::yield_now(),

@@ -32,6 +32,8 @@ pub struct Transports {
     to: ProcessId,
     /// A process may be far behind with what was sent to it.
     pub(crate) congested: bool,
+    /// The last poll has left something queued.
+    pub(crate) queued: bool,
     /// The process whose backlog was full when an operation was refused.
     blocked: Option<ProcessId>,
     /// The process whose backlog a caller waits for.
@@ -59,6 +61,7 @@ impl Transports {
             sent: false,
             to: me,
             congested: false,
+            queued: false,
             blocked: None,
             awaited: None,
             lent: 0,
