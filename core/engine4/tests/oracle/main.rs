@@ -12,7 +12,7 @@ mod world;
 use lintel_types::NiOptions;
 use world::{Met, World};
 
-const SEQUENCES: u64 = 10_000;
+const SEQUENCES: u64 = 20_000;
 const STEPS: usize = 200;
 
 /// What random sequences meet on every kind of interface.

@@ -43,6 +43,8 @@ pub struct World {
     verbose: bool,
     /// Most entries are used again and again, by puts that want no acknowledgement.
     plain: bool,
+    /// Besides, most of them match the same puts and differ by what they truncate.
+    crowded: bool,
     logical: bool,
     random: Random,
     both: Vec<Both>,
@@ -86,11 +88,12 @@ impl World {
         let most = random.pick(&[4, 10, usize::MAX]);
         let map: Vec<ProcessId> = (0..4).map(process).collect();
         let both = (0..NODES).map(|index| Both::new(index, options, limits, most, &map));
-        World {
+        let mut world = World {
             met: Met::new(),
             seed,
             verbose,
             plain: seed % 3 == 0,
+            crowded: seed % 6 == 0,
             logical,
             both: both.collect(),
             random,
@@ -98,7 +101,11 @@ impl World {
             landing: Vec::new(),
             responses: Vec::new(),
             replies: Vec::new(),
+        };
+        if world.crowded {
+            (0..NODES).for_each(|at| world.allocate(at, PtOptions::empty(), 0));
         }
+        world
     }
 
     /// Both got the same command.
@@ -141,6 +148,7 @@ impl World {
             24..28 => self.append(at),
             28 => self.search(at),
             29 => self.unlink(at),
+            30 | 31 if self.crowded && self.random.once_in(2) => self.bind(at),
             30 | 31 => self.portal(at),
             32 => self.bind(at),
             33 => self.release(at),
@@ -393,6 +401,8 @@ impl World {
 
     fn append(&mut self, at: usize) {
         let (spec, list) = (self.spec(at), self.list());
+        let in_front = self.crowded && self.random.once_in(2);
+        let list = if in_front { List::Priority } else { list };
         let deferred = self.random.once_in(8);
         let (on, threshold) = (self.counter(at), self.random.below(6));
         let both = &mut self.both[at];
@@ -443,20 +453,17 @@ impl World {
             PtOptions::FLOWCTRL,
             PtOptions::ALLOC_DISABLED,
         ]);
-        let queue = self.queue(at);
         let wanted = if self.random.once_in(2) {
             index
         } else {
             PT_ANY
         };
+        if choice < 2 {
+            return self.allocate(at, options, wanted);
+        }
         let both = &mut self.both[at];
         let (interface, model) = (&mut both.node.interface, &mut both.model);
         match choice {
-            0 | 1 => {
-                let engine = interface.portal_alloc(options, queue, wanted);
-                let model = model.portal_alloc(options, queue, wanted);
-                self.agree(engine, model, "portal_alloc");
-            }
             2 => {
                 let index = PortalIndex(index as u16);
                 let (engine, model) = (interface.portal_free(index), model.portal_free(index));
@@ -475,6 +482,14 @@ impl World {
                 self.agree(engine, model, "portal_enable");
             }
         }
+    }
+
+    fn allocate(&mut self, at: usize, options: PtOptions, wanted: u32) {
+        let queue = self.queue(at);
+        let both = &mut self.both[at];
+        let engine = both.node.interface.portal_alloc(options, queue, wanted);
+        let model = both.model.portal_alloc(options, queue, wanted);
+        self.agree(engine, model, "portal_alloc");
     }
 
     fn bind(&mut self, at: usize) {
@@ -686,18 +701,38 @@ impl World {
             spec.options.remove(varying);
             let length = self.random.pick(&[30, 200, 200]);
             spec.buffer = Buffer::Contiguous(Ghost::new(0x1000, length));
+            if self.crowded {
+                spec = EntrySpec {
+                    portal: PortalIndex(0),
+                    uid: UID_ANY,
+                    match_bits: 0,
+                    source: self.anybody(),
+                    ..spec
+                };
+                spec.options |= MeOptions::OP_PUT;
+                if self.both[at].model.matching && self.random.once_in(3) {
+                    spec.options ^= MeOptions::NO_TRUNCATE;
+                }
+            }
         }
         spec
+    }
+
+    /// A source that matches all initiators.
+    fn anybody(&self) -> ProcessId {
+        match self.logical {
+            true => ProcessId::from_rank(ProcessId::RANK_ANY),
+            false => ProcessId::new(ProcessId::NID_ANY, ProcessId::PID_ANY),
+        }
     }
 
     fn any_spec(&mut self, at: usize) -> Spec {
         let counter = self.counter_or_none(at);
         let source = match (self.logical, self.random.below(4)) {
             (true, 0) => ProcessId::from_rank(self.random.below(2) as u32),
-            (true, _) => ProcessId::from_rank(ProcessId::RANK_ANY),
             (false, 0) => ProcessId::new(self.random.below(2) as u32 + 1, ProcessId::PID_ANY),
             (false, 1) => ProcessId::new(ProcessId::NID_ANY, 100),
-            (false, _) => ProcessId::new(ProcessId::NID_ANY, ProcessId::PID_ANY),
+            _ => self.anybody(),
         };
         EntrySpec {
             portal: PortalIndex(self.random.below(3) as u16),
@@ -745,6 +780,10 @@ impl World {
         let mut transfer = self.any_transfer(at);
         if self.plain && !self.random.once_in(4) {
             (transfer.verb, transfer.ack) = (Verb::Put, AckRequest::None);
+            if self.crowded {
+                (transfer.portal, transfer.match_bits) = (0, 0);
+                transfer.remote_offset = self.random.pick(&[0, 0, 4]);
+            }
         }
         transfer
     }
