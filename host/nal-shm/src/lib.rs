@@ -62,6 +62,8 @@ use std::time::Duration;
 pub const EAGER: u64 = 65536;
 /// Messages that a lane may deliver before the next lane has its turn.
 const QUANTUM: u32 = 32;
+/// Bytes queued for a peer, more than which it can't read at a time.
+const MUCH: u64 = lintel_ring::RING_BYTES as u64;
 
 /// Counters of what went wrong, for `lintel info` and logs.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
@@ -93,7 +95,10 @@ pub struct ShmNal {
     /// No process answered by that name at the last try: that is logged once.
     unanswered: Option<ProcessId>,
     reach_logged: bool,
+    /// Peers for whom something is queued.
     waiting: usize,
+    /// For one of them it is more than [`MUCH`].
+    has_much_queued: bool,
     diagnostics: Diagnostics,
     log: fn(&str),
     /// Bytes may be moved directly, if the system allows it.
@@ -131,6 +136,7 @@ impl ShmNal {
             unanswered: None,
             reach_logged: false,
             waiting: 0,
+            has_much_queued: false,
             diagnostics: Diagnostics::default(),
             log,
             direct: true,
@@ -216,10 +222,10 @@ impl ShmNal {
         is_queued && !lanes.any(|lane| lane.origin().process == process && lane.has_stream_queued())
     }
 
-    /// Whether something is queued for some process.
+    /// Whether more is queued for some process than it can read at a time.
     #[inline(always)]
-    pub fn has_queued_any(&self) -> bool {
-        self.waiting > 0
+    pub fn has_much_queued(&self) -> bool {
+        self.has_much_queued
     }
 
     /// Ends the connection to a process, but for what it hasn't read yet.
@@ -305,11 +311,10 @@ impl ShmNal {
         if peer.is_closed() {
             return Err(self.on_closed(index));
         }
-        let waits = peer.waits();
-        self.waiting += usize::from(waits && !waited);
-        if waits {
+        self.waiting += usize::from(peer.waits() && !waited);
+        if peer.backlog() > MUCH {
             // Answers to further messages would wait, too.
-            self.served = QUANTUM;
+            (self.served, self.has_much_queued) = (QUANTUM, true);
         }
         self.looks_at_direct |= peer.has_new_direct();
         self.away_from = self.away_from.min(peer.away_from());
@@ -376,9 +381,10 @@ impl ShmNal {
     /// Sends what waits for room; whether something still does.
     #[cold]
     fn flush_waiting(&mut self) -> bool {
-        self.waiting = 0;
+        (self.waiting, self.has_much_queued) = (0, false);
         for peer in &mut self.peers {
             self.waiting += usize::from(peer.flush());
+            self.has_much_queued |= peer.backlog() > MUCH;
         }
         self.waiting > 0
     }

@@ -103,10 +103,10 @@ fn contents(claim: Claim) -> Vec<u8> {
     bytes
 }
 
-/// Fills the way from a receiver back to its sender, so that the last answer is queued.
-fn answer_until_queued(pair: &mut Pair) {
+/// Answers until nothing finds room any more, then as often as `is_enough` wants.
+fn answer_until(pair: &mut Pair, is_enough: impl Fn(&ShmNal) -> bool) {
     let sender = pair.from.process();
-    while !pair.to.has_queued(sender) {
+    while !pair.to.has_queued(sender) || !is_enough(&pair.to) {
         send(&mut pair.to, sender, 0);
     }
 }
@@ -256,33 +256,34 @@ fn a_sender_of_many_messages_leaves_others_their_turn() {
 }
 
 #[test]
-fn a_senders_turn_ends_while_answers_to_it_find_no_room() {
+fn a_senders_turn_ends_while_much_is_queued_for_it() {
     let mut pair = Pair::new();
     (1..=3).for_each(|number| send(&mut pair.from, pair.to.process(), number));
     let (origin, words, _) = pair.to.next_inline().expect("one has come");
     assert_eq!(words[1], 1);
     pair.to.done(origin);
-    answer_until_queued(&mut pair);
+    answer_until(&mut pair, |_| true);
+    assert!(!pair.to.has_much_queued() && pair.to.next_inline().is_some());
+    answer_until(&mut pair, ShmNal::has_much_queued);
     assert!(pair.to.next_inline().is_none() && pair.to.peek_quickly(|_| true).is_none());
-    let sender = pair.from.process();
-    assert!(pair.to.has_queued_any() && pair.to.may_await_reader(sender));
-    receive(&mut pair.from);
-    assert!(!pair.to.flush() && !pair.to.may_await_reader(sender));
+    while pair.to.flush() {
+        receive(&mut pair.from);
+    }
+    assert!(!pair.to.has_much_queued());
     assert_eq!(numbers(receive(&mut pair.to)), [2, 3]);
 }
 
 #[test]
-fn a_reader_that_streams_is_not_waited_for() {
+fn a_reader_is_waited_for_unless_it_streams() {
     let mut pair = Pair::new();
-    answer_until_queued(&mut pair);
-    let sender = pair.from.process();
+    let (sender, to) = (pair.from.process(), pair.to.process());
+    answer_until(&mut pair, |_| true);
     assert!(pair.to.may_await_reader(sender));
     let long = Region::new(300_000);
     let body = Outgoing::Copied {
         operand: None,
         pieces: &[long.claim()],
     };
-    let to = pair.to.process();
     pair.from.send(to, &words(1), body).expect("it lives");
     assert!(!pair.to.may_await_reader(sender));
 }

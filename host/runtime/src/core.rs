@@ -161,18 +161,18 @@ impl<O: Owner> Core<O> {
                 break;
             }
             handled += self.handle_inline(BATCH);
-            if self.has_queued() && !self.transports.congested {
+            if self.has_much_queued() && !self.transports.congested {
                 break;
             }
         }
         handled + self.progress_own()
     }
 
-    /// Whether something is queued for a process of this node.
+    /// Whether more is queued for a process of this node than it can read at a time.
     #[inline(always)]
-    fn has_queued(&self) -> bool {
+    fn has_much_queued(&self) -> bool {
         let near = self.transports.nal.near();
-        near.is_some_and(ShmNal::has_queued_any)
+        near.is_some_and(ShmNal::has_much_queued)
     }
 
     /// As [`progress`](Self::progress), by a caller that polls again: inline messages, which
@@ -304,13 +304,16 @@ impl<O: Owner> Core<O> {
         Some(next)
     }
 
-    /// The process of this node that something was sent to last, if the last poll has left that
-    /// queued and the caller had better wait until the peer takes it.
+    /// The process of this node that something was sent to last, if the last poll has left much
+    /// queued for it and the caller had better wait until it has read that.
     #[cold]
     pub(crate) fn slow_reader(&mut self) -> Option<ProcessId> {
+        if self.transports.congested || !self.has_much_queued() {
+            return None;
+        }
         let peer = self.transports.behind()?;
         let near = self.transports.nal.near_mut()?;
-        (!self.transports.congested && near.may_await_reader(peer)).then_some(peer)
+        near.may_await_reader(peer).then_some(peer)
     }
 
     /// A look of a caller that sees to it that answers reach a peer before it takes further
