@@ -92,11 +92,6 @@ impl Retries {
     const FIRST: Duration = Duration::from_micros(5);
     const LAST: Duration = RETRY;
 
-    /// Whether the peer has taken nothing for long.
-    pub fn is_stuck(&self) -> bool {
-        self.interval == Self::LAST
-    }
-
     /// When to retry with so many bytes queued.
     pub fn next(&mut self, queued: u64) -> Duration {
         self.interval = match queued < self.queued {
@@ -171,14 +166,9 @@ mod tests {
     fn retries_are_soon_while_something_moves_and_seldom_while_nothing_does() {
         let mut retries = Retries::default();
         assert_eq!(retries.next(1000), Retries::FIRST);
-        let later: Vec<_> = (0..4).map(|_| retries.next(1000).as_micros()).collect();
-        assert_eq!(later, [10, 20, 40, 80]);
-        assert!(!retries.is_stuck());
-        let later: Vec<_> = (0..2).map(|_| retries.next(1000).as_micros()).collect();
-        assert_eq!(later, [100, 100]);
-        assert!(retries.is_stuck());
+        let later: Vec<_> = (0..6).map(|_| retries.next(1000).as_micros()).collect();
+        assert_eq!(later, [10, 20, 40, 80, 100, 100]);
         assert_eq!(retries.next(999), Retries::FIRST);
-        assert!(!retries.is_stuck());
         assert_eq!(retries.next(2000), Retries::FIRST * 2);
     }
 }

@@ -99,6 +99,8 @@ pub struct ShmNal {
     waiting: usize,
     /// For one of them it is more than [`MUCH`].
     has_much_queued: bool,
+    /// Something was added to that since this was last asked.
+    has_queued_more: bool,
     diagnostics: Diagnostics,
     log: fn(&str),
     /// Bytes may be moved directly, if the system allows it.
@@ -137,6 +139,7 @@ impl ShmNal {
             reach_logged: false,
             waiting: 0,
             has_much_queued: false,
+            has_queued_more: false,
             diagnostics: Diagnostics::default(),
             log,
             direct: true,
@@ -228,6 +231,12 @@ impl ShmNal {
         self.has_much_queued
     }
 
+    /// Whether something was added to that since this was last asked.
+    #[inline(always)]
+    pub fn take_queued_more(&mut self) -> bool {
+        std::mem::take(&mut self.has_queued_more)
+    }
+
     /// Ends the connection to a process, but for what it hasn't read yet.
     pub fn take_unread(&mut self, process: ProcessId) -> Option<Unread> {
         let index = self.by_process.remove(&process)?;
@@ -313,8 +322,9 @@ impl ShmNal {
         }
         self.waiting += usize::from(peer.waits() && !waited);
         if peer.backlog() > MUCH {
-            // Answers to further messages would wait, too.
-            (self.served, self.has_much_queued) = (QUANTUM, true);
+            // Answers to further messages of the peer would wait, too.
+            (self.served, self.has_queued_more) = (QUANTUM, true);
+            self.has_much_queued = true;
         }
         self.looks_at_direct |= peer.has_new_direct();
         self.away_from = self.away_from.min(peer.away_from());

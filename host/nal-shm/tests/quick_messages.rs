@@ -266,6 +266,10 @@ fn a_senders_turn_ends_while_much_is_queued_for_it() {
     assert!(!pair.to.has_much_queued() && pair.to.next_inline().is_some());
     answer_until(&mut pair, ShmNal::has_much_queued);
     assert!(pair.to.next_inline().is_none() && pair.to.peek_quickly(|_| true).is_none());
+    assert!(
+        pair.to.take_queued_more() && !pair.to.take_queued_more(),
+        "once"
+    );
     while pair.to.flush() {
         receive(&mut pair.from);
     }

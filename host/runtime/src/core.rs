@@ -147,9 +147,9 @@ impl<O: Owner> Core<O> {
         ))
     }
 
-    /// Handles what has arrived and sends what is queued. Returns the number of arrivals. While
-    /// answers are queued that may soon find room, it takes no further messages than it must: their
-    /// answers would be queued, too, and had to be copied for that.
+    /// Handles what has arrived and sends what is queued. Returns the number of arrivals. Ends with a
+    /// message whose answer is queued behind much else: those to further ones would have to be
+    /// copied for that, too.
     #[inline(never)]
     pub(crate) fn progress(&mut self) -> usize {
         let mut handled = 0;
@@ -161,18 +161,17 @@ impl<O: Owner> Core<O> {
                 break;
             }
             handled += self.handle_inline(BATCH);
-            if self.has_much_queued() && !self.transports.congested {
+            if self.take_queued_more() {
                 break;
             }
         }
         handled + self.progress_own()
     }
 
-    /// Whether more is queued for a process of this node than it can read at a time.
     #[inline(always)]
-    fn has_much_queued(&self) -> bool {
-        let near = self.transports.nal.near();
-        near.is_some_and(ShmNal::has_much_queued)
+    fn take_queued_more(&mut self) -> bool {
+        let near = self.transports.nal.near_mut();
+        near.is_some_and(ShmNal::take_queued_more)
     }
 
     /// As [`progress`](Self::progress), by a caller that polls again: inline messages, which
@@ -308,12 +307,11 @@ impl<O: Owner> Core<O> {
     /// queued for it and the caller had better wait until it has read that.
     #[cold]
     pub(crate) fn slow_reader(&mut self) -> Option<ProcessId> {
-        if self.transports.congested || !self.has_much_queued() {
-            return None;
-        }
         let peer = self.transports.behind()?;
+        let congested = self.transports.congested;
         let near = self.transports.nal.near_mut()?;
-        near.may_await_reader(peer).then_some(peer)
+        let may_wait = !congested && near.has_much_queued() && near.may_await_reader(peer);
+        may_wait.then_some(peer)
     }
 
     /// A look of a caller that sees to it that answers reach a peer before it takes further

@@ -36,11 +36,7 @@ fn run<O: Owner>(library: &Library<O>) {
         };
         match next {
             HelperNext::Retry => {
-                let interval = retries.next(queued);
-                if retries.is_stuck() {
-                    library.with_core(|core| core.transports.congested = true);
-                }
-                bell.sleep(Sleeper::Helper, rings, Some(interval));
+                bell.sleep(Sleeper::Helper, rings, Some(retries.next(queued)));
                 continue;
             }
             HelperNext::PollAgain(interval) => {
