@@ -1,6 +1,6 @@
 /*
- * Puts and gets that land like earlier ones take a shorter way, straight to who polls for them: each is
- * reported as any other, and what changes between two of them counts all the same.
+ * Puts that land like earlier ones take a shorter way, straight to who polls for them: each is
+ * reported as any other, and what changes or arrives between two of them counts all the same.
  */
 #include "rig.h"
 

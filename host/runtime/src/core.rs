@@ -321,14 +321,13 @@ impl<O: Owner> Core<O> {
         peer: ProcessId,
         wait: &mut Option<RoomWait>,
     ) -> Option<RoomNext> {
-        let before = self.transports.nal.backlog(peer);
         let is_queued = self.transports.flush();
         let near = self.transports.nal.near_mut()?;
         if !is_queued || !near.may_await_reader(peer) {
             return None;
         }
-        let wait = wait.get_or_insert_with(|| RoomWait::new(before, false));
         let queued = near.backlog(peer);
+        let wait = wait.get_or_insert_with(|| RoomWait::new(queued, false));
         let next = wait.on_looked(queued, || self.wakeup.now());
         self.transports.congested |= next == RoomNext::GiveUp;
         Some(next)

@@ -226,8 +226,8 @@ impl<O: Owner> Library<O> {
         self.look_until_room(|core| core.look_at_peer(peer, &mut wait));
     }
 
-    /// Sends a peer that reads what a poll has left queued for it: nobody else would once the
-    /// caller has what it polls for, but the helper, which had to be woken.
+    /// Sends a peer that reads what a poll has left queued for it. Once the caller has what it polls
+    /// for and leaves, only the helper would, for which it has to be woken.
     #[cold]
     fn wait_for_reader(&self, peer: ProcessId) {
         let mut wait = None;

@@ -32,7 +32,7 @@ pub struct Transports {
     to: ProcessId,
     /// A process may be far behind with what was sent to it.
     pub(crate) congested: bool,
-    /// The last poll has left something queued.
+    /// The last poll has left something queued: what the NAL says takes longer to ask for.
     pub(crate) queued: bool,
     /// The process whose backlog was full when an operation was refused.
     blocked: Option<ProcessId>,
