@@ -28,6 +28,8 @@ pub(crate) struct Place<S> {
     pub(crate) options: MeOptions,
     pub(crate) counter: Option<CounterIndex>,
     pub(crate) user_ptr: u64,
+    /// Events that it may cause, at most.
+    most_events: u32,
     /// Entries that were looked at, this one included.
     pub(crate) walked: u32,
 }
@@ -38,8 +40,8 @@ impl<S: Span> Interface<S> {
     /// but with one look at each table. `copy` moves the bytes to a span; its second argument
     /// is whether the entry's owner vouches that all of it can be touched.
     ///
-    /// Returns nothing, and has done nothing, if the put takes those three steps: there is flow
-    /// control, the entry manages its offset or is on the overflow list, its memory is an I/O
+    /// Returns nothing, and has done nothing, if the put takes those three steps: flow control sets
+    /// in, the entry manages its offset or is on the overflow list, its memory is an I/O
     /// vector or doesn't have room for all bytes, or the put is refused.
     #[inline(always)]
     pub fn deliver<H: Host<S>>(
@@ -51,8 +53,11 @@ impl<S: Span> Interface<S> {
         host: &mut H,
     ) -> Option<Delivered> {
         let portal = self.portals.get(put.portal.position())?.as_ref()?;
-        let queue = portal.queue;
+        let (queue, flow_controlled) = (portal.queue, portal.flow_controlled());
         let place = self.place(portal, from, uid, put)?;
+        if flow_controlled && !self.queue_has_slots(queue, place.most_events, host) {
+            return None;
+        }
         self.work.requests += 1;
         self.work.walked += u64::from(place.walked);
         let fail = copy(place.span, place.is_accessible);
@@ -126,7 +131,8 @@ impl<S: Span> Interface<S> {
         true
     }
 
-    /// Where a put lands in one step; nothing if it takes three.
+    /// Where a put lands in one step; nothing if it takes three. Whether flow control sets in is
+    /// left to the caller.
     #[inline(always)]
     pub(crate) fn place(
         &self,
@@ -135,7 +141,7 @@ impl<S: Span> Interface<S> {
         uid: u32,
         put: &Request,
     ) -> Option<Place<S>> {
-        if !portal.enabled || portal.announce || portal.flow_controlled() {
+        if !portal.enabled || portal.announce {
             return None;
         }
         let (found, walked) = self.find_in(portal, List::Priority, from, put);
@@ -149,6 +155,7 @@ impl<S: Span> Interface<S> {
             options: entry.spec.options,
             counter: entry.counter,
             user_ptr: entry.spec.user_ptr,
+            most_events: entry.most_events(),
             walked,
         })
     }

@@ -47,7 +47,7 @@ impl<S: Span> Interface<S> {
     /// What holds for a put that wants no acknowledgement and is about to land, and for others that
     /// are like it: see [`repeat_landing`](Self::repeat_landing). Nothing if each such put has to
     /// be looked at anew: its entry isn't the first one that is looked at, takes some lengths alone,
-    /// is used once or manages its offset, or its memory may not be there.
+    /// is used once or manages its offset, its memory may not be there, or there is flow control.
     pub fn prepare_landing(
         &self,
         from: ProcessId,
@@ -55,6 +55,9 @@ impl<S: Span> Interface<S> {
         put: &Request,
     ) -> Option<PreparedLanding<S>> {
         let portal = self.portal(put.portal).ok()?;
+        if portal.flow_controlled() {
+            return None;
+        }
         let place = self.place(portal, from, uid, put)?;
         let entry = self.entries.at(place.entry)?;
         let options = place.options;

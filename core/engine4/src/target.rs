@@ -336,7 +336,7 @@ impl<S: Span> Interface<S> {
         if !portal.enabled {
             return Err(NiFail::PtDisabled);
         }
-        let flow_controlled = portal.flow_controlled();
+        let (queue, flow_controlled) = (portal.queue, portal.flow_controlled());
         let Some((index, list)) = self.find_entry(from, request) else {
             return Err(self.run_out(request.portal, flow_controlled, None, host));
         };
@@ -344,7 +344,8 @@ impl<S: Span> Interface<S> {
         if list == List::Overflow && !self.may_keep_header(index) {
             return Err(self.run_out(request.portal, flow_controlled, Some(index), host));
         }
-        if flow_controlled && !self.queue_has_slots(index, host) {
+        let events = self.entries.at(index).map_or(0, Entry::most_events);
+        if flow_controlled && !self.queue_has_slots(queue, events, host) {
             return Err(self.run_out(request.portal, flow_controlled, Some(index), host));
         }
         Ok(index)
@@ -426,17 +427,20 @@ impl<S: Span> Interface<S> {
         })
     }
 
-    /// Whether the events that a message to this entry may cause fit in beside
-    /// those of messages that are landing, with one to spare for each portal
-    /// table entry that may have to report its disabling.
-    fn queue_has_slots<H: Host<S>>(&self, index: EntryIndex, host: &mut H) -> bool {
-        let Some(entry) = self.entries.at(index) else {
+    /// Whether so many events, those that a message may cause, fit in the queue of its portal table
+    /// entry, if that has one, beside those of messages that are landing, with one to spare for
+    /// each portal table entry that may have to report its disabling.
+    #[inline(always)]
+    pub(crate) fn queue_has_slots<H: Host<S>>(
+        &self,
+        queue: Option<QueueIndex>,
+        events: u32,
+        host: &mut H,
+    ) -> bool {
+        let Some(queue) = queue else {
             return true;
         };
-        let Some(queue) = self.queue_of(entry.spec.portal) else {
-            return true;
-        };
-        let (free, own) = (host.free_slots(queue), entry.most_events() as usize);
+        let (free, own) = (host.free_slots(queue), events as usize);
         // Those that report elsewhere included: most queues have room for all.
         free >= self.flow_controlled + self.promised + own
             || free >= self.events_reserved_in(queue) + own

@@ -10,7 +10,7 @@ use lintel_types::{CounterIndex, Handle, InterfaceNumber, PortalIndex};
 #[derive(Default)]
 pub(crate) struct DirectEntries {
     published: Vec<DirectEntry>,
-    /// Whether there ever was one with a counter.
+    /// Whether one of these or of those below has a counter.
     has_counters: bool,
     /// Withdrawn, but peers may still access their memory, and count or announce that.
     leaving: Vec<DirectEntry>,
@@ -145,6 +145,7 @@ impl DirectEntries {
     /// Forgets the entries that were withdrawn: no peer accesses them any more.
     pub(crate) fn forget_withdrawn(&mut self) {
         self.leaving.clear();
+        self.has_counters = self.published.iter().any(|e| e.counter.is_some());
     }
 
     /// The memory of an own entry that a message wants, if it gets all of it; and the counter

@@ -3,6 +3,7 @@
 
 use crate::library::Library;
 use crate::owner::{LocalProcess, Owner};
+use crate::queue::EventQueue;
 use crate::snapshot::{counters_at, events_in};
 use crate::tables::LocalTables;
 use lintel_bridge::Taken;
@@ -69,19 +70,26 @@ impl Library<LocalProcess> {
         if timeout != 0 {
             return self.queue_poll_for(handles, timeout, take);
         }
-        let are_empty = self.are_empty(handles)?;
         if self.is_aborted() {
             return Err(Error::Aborted);
         }
-        if are_empty {
-            if self.lookout.is_quiet() {
+        let mut has_polled = false;
+        loop {
+            if let Some((queue, which)) = self.first_filled(handles)? {
+                match queue.pop() {
+                    Some(taken) => return Ok(take(taken, which)),
+                    // Another thread has taken it.
+                    None => continue,
+                }
+            }
+            if has_polled || self.lookout.is_quiet() {
                 return Err(Error::EqEmpty);
             }
             if let Some(taken) = self.poll_for_event(handles, &take) {
                 return Ok(taken);
             }
+            has_polled = true;
         }
-        self.first_event_of(handles, &take)?.ok_or(Error::EqEmpty)
     }
 
     /// As [`queue_poll`](Self::queue_poll), with a timeout.
@@ -103,8 +111,7 @@ impl Library<LocalProcess> {
             .ok_or(Error::EqEmpty)
     }
 
-    /// Gives `take` the next event of any of the queues. What has happened so far says which
-    /// queue's turn it is.
+    /// Gives `take` the next event of any of the queues.
     ///
     /// # Errors
     /// `ArgInvalid` for a handle that isn't a live queue, `NoInit`.
@@ -114,28 +121,33 @@ impl Library<LocalProcess> {
         handles: &[Handle],
         take: impl Fn(Taken, usize) -> R,
     ) -> Result<Option<R>> {
-        let first = self.activity() as usize % handles.len().max(1);
-        let pop = |handle: Handle| match self.tables_of(handle).queue(handle) {
-            Ok(queue) => Ok(queue.pop()),
-            Err(_) => Err(self.why_not_live()),
+        let Some((queue, which)) = self.first_filled(handles)? else {
+            return Ok(None);
         };
-        first_event(handles, first, pop, take)
+        Ok(queue.pop().map(|taken| take(taken, which)))
     }
 
-    /// Whether none of the queues has an event.
+    /// The first of the queues that has an event, and which it is. What has happened so far says
+    /// which queue's turn it is.
     ///
     /// # Errors
     /// `ArgInvalid` for a handle that isn't a live queue, `NoInit`.
     #[inline(always)]
-    fn are_empty(&self, handles: &[Handle]) -> Result<bool> {
-        for handle in handles {
-            match self.tables_of(*handle).queue(*handle) {
-                Ok(queue) if queue.ends.is_empty() => {}
-                Ok(_) => return Ok(false),
+    fn first_filled(&self, handles: &[Handle]) -> Result<Option<(&EventQueue, usize)>> {
+        let mut which = self.activity() as usize % handles.len().max(1);
+        for _ in handles {
+            let handle = handles[which];
+            match self.tables_of(handle).queue(handle) {
+                Ok(queue) if !queue.ends.is_empty() => return Ok(Some((queue, which))),
+                Ok(_) => {}
                 Err(_) => return Err(self.why_not_live()),
             }
+            which += 1;
+            if which == handles.len() {
+                which = 0;
+            }
         }
-        Ok(true)
+        Ok(None)
     }
 
     /// One look, progress, and another look.

@@ -9,12 +9,12 @@
 #include "counted.h"
 
 /* Both processes have the same portal table: */
-enum { PT_EVENT, PT_COUNT, PT_ONCE, PT_COUNT_LIST, PT_DIRECT };
+enum { PT_EVENT, PT_COUNT, PT_ONCE, PT_COUNT_LIST, PT_DIRECT, PT_MPI };
 
 /* Times that something is sent often. */
 enum { OFTEN = 64 };
 
-enum { PUT_EVENT = FIRST_OWN, PUT_COUNT, PUT_ONCE, GET, FETCH_ADD, PUT_LIST, EXPOSE, HIDE };
+enum { PUT_EVENT = FIRST_OWN, PUT_COUNT, PUT_ONCE, GET, FETCH_ADD, PUT_LIST, PUT_MPI, EXPOSE, HIDE };
 
 /* A matching interface with four portal table entries. */
 struct side {
@@ -42,10 +42,15 @@ static ptl_me_t entry_of(struct side *side, unsigned int options)
     return entry;
 }
 
-static void open_portal(struct side *side, ptl_pt_index_t index, ptl_handle_eq_t eq)
+static void open_portal_with(struct side *side, ptl_pt_index_t index, unsigned int options, ptl_handle_eq_t eq)
 {
     ptl_pt_index_t got;
-    OK(PtlPTAlloc(side->ni, 0, eq, index, &got));
+    OK(PtlPTAlloc(side->ni, options, eq, index, &got));
+}
+
+static void open_portal(struct side *side, ptl_pt_index_t index, ptl_handle_eq_t eq)
+{
+    open_portal_with(side, index, 0, eq);
 }
 
 static void append(struct side *side, ptl_pt_index_t index, unsigned int options)
@@ -92,6 +97,7 @@ static ptl_process_t open_side(struct side *side)
     open_portal(side, PT_EVENT, side->portal_eq);
     open_portal(side, PT_COUNT, PTL_EQ_NONE);
     open_portal(side, PT_ONCE, side->portal_eq);
+    open_portal_with(side, PT_MPI, PTL_PT_FLOWCTRL | PTL_PT_ONLY_USE_ONCE | PTL_PT_ONLY_TRUNCATE, side->portal_eq);
     append(side, PT_EVENT, PTL_ME_EVENT_LINK_DISABLE);
     append(side, PT_COUNT, counting);
     side->counting = bind(side, side->ni, PTL_MD_EVENT_CT_SEND | PTL_MD_EVENT_CT_REPLY, PTL_EQ_NONE, side->md_ct);
@@ -123,7 +129,7 @@ static void take_events(struct side *side)
 {
     ptl_event_t event;
     PtlEQGet(side->portal_eq, &event);
-    PtlEQGet(side->md_eq, &event);
+    while (PtlEQGet(side->md_eq, &event) == PTL_OK) {}
 }
 
 /* Until it is hidden again peers access memory of this process by themselves. */
@@ -157,6 +163,10 @@ static void carry_out(struct side *side, int command, ptl_process_t to)
     case PUT_COUNT: OK(PtlPut(md, 0, 8, PTL_NO_ACK_REQ, to, PT_COUNT, 7, 0, NULL, 0)); break;
     case PUT_ONCE: OK(PtlPut(md, 0, 8, PTL_NO_ACK_REQ, to, PT_ONCE, 7, 0, NULL, 0)); break;
     case PUT_LIST: OK(PtlPut(side->list_md, 0, 8, PTL_NO_ACK_REQ, to, PT_COUNT_LIST, 0, 0, NULL, 0)); break;
+    case PUT_MPI:
+        take_events(side); /* of the put before */
+        OK(PtlPut(side->reporting, 0, 8, PTL_ACK_REQ, to, PT_MPI, 7, 0, NULL, 0));
+        break;
     case GET: OK(PtlGet(md, 0, 8, to, PT_COUNT, 7, 0, NULL)); break;
     case FETCH_ADD: OK(PtlFetchAtomic(md, 8, md, 0, 8, to, PT_COUNT, 7, 0, NULL, 0, PTL_SUM, PTL_UINT64_T)); break;
     case EXPOSE: expose(side); break;
@@ -263,8 +273,7 @@ static void count_arrivals(struct side *side, struct shared *shared)
     settle(side);
 }
 
-/* What Open MPI's mtl/portals4 does for a message: an entry that is used once, appended with
- * a link event, and a put with an acknowledgement. */
+/* Entries that are used once, with all their events. */
 static void count_entries(struct side *side, struct shared *shared)
 {
     ptl_me_t        entry = entry_of(side, PTL_ME_USE_ONCE);
@@ -278,6 +287,35 @@ static void count_entries(struct side *side, struct shared *shared)
     next_event(side->portal_eq, PTL_EVENT_LINK);
     command(shared, PUT_ONCE);
     COUNTED("put arrives at an entry used once, event taken", PTL_OK, PtlEQGet(side->portal_eq, &event));
+    settle(side);
+}
+
+/* What Open MPI's mtl/portals4 does for a short message: the receiver appends an entry that is used
+ * once, at a portal table entry with flow control; the sender puts with an acknowledgement; both
+ * poll two event queues. */
+static void receive_for_mpi(struct side *side, struct shared *shared, int is_counted)
+{
+    ptl_me_t entry = entry_of(side, PTL_ME_USE_ONCE | PTL_ME_EVENT_LINK_DISABLE | PTL_ME_EVENT_UNLINK_DISABLE);
+    ptl_handle_eq_t both[] = { side->md_eq, side->portal_eq };
+    ptl_handle_me_t handle;
+    ptl_event_t     event;
+    unsigned int    which;
+    entry.match_id = shared->peer;
+    if (!is_counted) {
+        OK(PtlMEAppend(side->ni, PT_MPI, &entry, PTL_PRIORITY_LIST, NULL, &handle));
+        command(shared, PUT_MPI);
+        next_event(side->portal_eq, PTL_EVENT_PUT);
+        return;
+    }
+    COUNTED("MPI: receive posted", PTL_OK, PtlMEAppend(side->ni, PT_MPI, &entry, PTL_PRIORITY_LIST, NULL, &handle));
+    command(shared, PUT_MPI);
+    COUNTED("MPI: message arrives, event taken", PTL_OK, PtlEQPoll(both, 2, 0, &event, &which));
+}
+
+static void count_mpi(struct side *side, struct shared *shared)
+{
+    for (int times = 0; times < OFTEN; times++) receive_for_mpi(side, shared, 0);
+    receive_for_mpi(side, shared, 1);
     settle(side);
 }
 
@@ -329,6 +367,7 @@ static void count_calls(struct side *side, struct shared *shared)
     count_looks(side, shared);
     count_arrivals(side, shared);
     count_entries(side, shared);
+    count_mpi(side, shared);
     count_acknowledgement(side, shared);
     count_direct(side, shared);
 }

@@ -313,6 +313,41 @@ fn an_entry_that_will_unlink_needs_room_for_two_events() {
     assert_eq!(node.kinds(), [EventKind::PtDisabled]);
 }
 
+/// Puts to an entry that is used once each, as for receives of MPI that are posted ahead.
+#[test]
+fn flow_control_lets_puts_land_in_one_step_while_the_queue_has_room() {
+    let mut node = node();
+    let portal = node.portal(PtOptions::FLOWCTRL);
+    node.host.capacity.insert(QueueIndex(node.queue.index()), 4);
+    let silent = MeOptions::EVENT_LINK_DISABLE | MeOptions::EVENT_UNLINK_DISABLE;
+    let once = MeOptions::OP_PUT | MeOptions::USE_ONCE | silent;
+    let receive = EntrySpec {
+        options: once,
+        ..entry(portal)
+    };
+    let put = request(portal);
+    for _ in 0..4 {
+        node.append(receive.clone(), List::Priority);
+    }
+    for _ in 0..3 {
+        let delivered = node.deliver(process(1), &put, NiFail::Ok);
+        assert!(delivered.is_some());
+    }
+    let delivered = node.deliver(process(1), &put, NiFail::Ok);
+    assert!(delivered.is_none(), "the last slot is for what tells of it");
+    let refused = node.take(process(1), &put).fail;
+    assert_eq!(refused, Some(NiFail::PtDisabled));
+    let arrived = EventKind::Put;
+    assert_eq!(
+        node.kinds(),
+        [arrived, arrived, arrived, EventKind::PtDisabled]
+    );
+    node.interface.portal_enable(portal).unwrap();
+    let delivered = node.deliver(process(1), &put, NiFail::Ok);
+    assert!(delivered.is_some(), "the fourth entry was kept");
+    assert_eq!(node.kinds(), [arrived]);
+}
+
 #[test]
 fn disabling_is_reported_only_after_what_was_landing() {
     let mut node = node();
