@@ -83,6 +83,12 @@ impl Landed {
         self.extent.mlength
     }
 
+    /// Whether no entry awaited it: its header is kept for one that is appended later.
+    #[inline]
+    pub fn is_unexpected(&self) -> bool {
+        self.unexpected.is_some()
+    }
+
     /// Whether the entry's owner vouches that all of it can be touched; otherwise the
     /// message may name an unmapped address.
     #[inline]

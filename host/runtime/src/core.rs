@@ -63,6 +63,8 @@ pub(crate) struct Core<O: Owner> {
     /// How often callers still try to land a message like an earlier one. More often than every
     /// fifth time it pays.
     pub(crate) landing_tries: u32,
+    /// A message has come that no entry awaited, since a look last asked.
+    pub(crate) took_unexpected: bool,
     /// When peers were last checked.
     peers_checked: Instant,
     /// The process that the library serves has ended: peers can't reach it any more.
@@ -123,6 +125,7 @@ impl<O: Owner> Core<O> {
             unprepared_sends: 0,
             unprepared_landings: 0,
             landing_tries: 0,
+            took_unexpected: false,
             peers_checked: Instant::now(),
             has_lost_owner: false,
         }
@@ -152,6 +155,13 @@ impl<O: Owner> Core<O> {
     /// copied for that, too.
     #[inline(never)]
     pub(crate) fn progress(&mut self) -> usize {
+        self.progress_until(|_| false)
+    }
+
+    /// As [`progress`](Self::progress); ends also where `is_over` says so.
+    #[inline(always)]
+    fn progress_until(&mut self, is_over: impl Fn(&Self) -> bool) -> usize {
+        self.took_unexpected = false;
         let mut handled = 0;
         while handled < BATCH {
             if let Some(arrival) = self.transports.nal.next() {
@@ -161,7 +171,7 @@ impl<O: Owner> Core<O> {
                 break;
             }
             handled += self.handle_inline(BATCH);
-            if self.take_queued_more() {
+            if self.take_queued_more() || is_over(self) {
                 break;
             }
         }
@@ -175,16 +185,18 @@ impl<O: Owner> Core<O> {
     }
 
     /// As [`progress`](Self::progress), by a caller that polls again: inline messages, which
-    /// most are, and the others only if there is none.
+    /// most are, and the others only if there is none. Ends also with a message that no entry
+    /// awaited: the caller may be about to append entries for those behind it.
     #[inline(always)]
     fn progress_of_caller(&mut self) -> usize {
+        self.took_unexpected = false;
         for look in 0..=self.transports.nal.inline_polls() {
             let handled = self.handle_inline(BATCH);
             if handled > 0 {
                 return handled + self.progress_own();
             }
             if look == 0 {
-                let others = self.progress();
+                let others = self.progress_with_unexpected();
                 if others > 0 {
                     return others;
                 }
@@ -193,7 +205,13 @@ impl<O: Owner> Core<O> {
         0
     }
 
-    /// Handles messages that have their bytes with them, at most so many.
+    #[inline(never)]
+    fn progress_with_unexpected(&mut self) -> usize {
+        self.progress_until(|core| core.took_unexpected)
+    }
+
+    /// Handles messages that have their bytes with them, at most so many, and none behind one that no
+    /// entry awaited.
     #[inline(always)]
     fn handle_inline(&mut self, most: usize) -> usize {
         match self.transports.nal {
@@ -213,6 +231,9 @@ impl<O: Owner> Core<O> {
             };
             self.on_inline::<N>(origin, &words, claim);
             handled += 1;
+            if self.took_unexpected {
+                break;
+            }
         }
         handled
     }

@@ -37,6 +37,7 @@ impl<O: Owner> Core<O> {
             Ok(accepted) => {
                 let (pieces, landed) =
                     interface.begin_landing(accepted, origin.process, origin.uid, request);
+                self.took_unexpected |= landed.is_unexpected();
                 match payload {
                     Payload::Lent(loan) if moves_lent(&landed) => {
                         return self.land_lent(origin, pieces, landed, loan);

@@ -60,6 +60,22 @@ static void append(struct side *side, ptl_pt_index_t index, unsigned int options
     OK(PtlMEAppend(side->ni, index, &entry, PTL_PRIORITY_LIST, NULL, &handle));
 }
 
+/* Where messages go that no receive was posted for. */
+static void append_unexpected(struct side *side)
+{
+    const unsigned int options = PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE | PTL_ME_EVENT_LINK_DISABLE |
+                                 PTL_ME_MANAGE_LOCAL | PTL_ME_MAY_ALIGN;
+    ptl_me_t        entry = entry_of(side, 0);
+    ptl_handle_me_t handle;
+    entry.start = malloc(1 << 20);
+    entry.length = 1 << 20;
+    entry.min_free = 1 << 12;
+    entry.options = options;
+    entry.match_bits = 0;
+    entry.ignore_bits = ~(ptl_match_bits_t)0;
+    OK(PtlMEAppend(side->ni, PT_MPI, &entry, PTL_OVERFLOW_LIST, NULL, &handle));
+}
+
 static ptl_handle_md_t bind(struct side *side, ptl_handle_ni_t ni, unsigned int options, ptl_handle_eq_t eq,
                             ptl_handle_ct_t ct)
 {
@@ -99,6 +115,7 @@ static ptl_process_t open_side(struct side *side)
     open_portal(side, PT_ONCE, side->portal_eq);
     open_portal_with(side, PT_MPI, PTL_PT_FLOWCTRL | PTL_PT_ONLY_USE_ONCE | PTL_PT_ONLY_TRUNCATE, side->portal_eq);
     append(side, PT_EVENT, PTL_ME_EVENT_LINK_DISABLE);
+    append_unexpected(side);
     append(side, PT_COUNT, counting);
     side->counting = bind(side, side->ni, PTL_MD_EVENT_CT_SEND | PTL_MD_EVENT_CT_REPLY, PTL_EQ_NONE, side->md_ct);
     side->reporting = bind(side, side->ni, 0, side->md_eq, PTL_CT_NONE);
@@ -310,6 +327,10 @@ static void receive_for_mpi(struct side *side, struct shared *shared, int is_cou
     COUNTED("MPI: receive posted", PTL_OK, PtlMEAppend(side->ni, PT_MPI, &entry, PTL_PRIORITY_LIST, NULL, &handle));
     command(shared, PUT_MPI);
     COUNTED("MPI: message arrives, event taken", PTL_OK, PtlEQPoll(both, 2, 0, &event, &which));
+    command(shared, PUT_MPI);
+    COUNTED("MPI: unexpected message arrives", PTL_EQ_EMPTY, PtlEQPoll(both, 2, 0, &event, &which));
+    COUNTED("MPI: receive posted late", PTL_OK, PtlMEAppend(side->ni, PT_MPI, &entry, PTL_PRIORITY_LIST, NULL, &handle));
+    next_event(side->portal_eq, PTL_EVENT_PUT_OVERFLOW);
 }
 
 static void count_mpi(struct side *side, struct shared *shared)
