@@ -499,6 +499,7 @@ impl<O: Owner> Core<O> {
 mod tests {
     use super::*;
     use crate::testing::{Network, put_of, segment, wait_until};
+    use lintel_types::{Error, MeOptions};
     use std::sync::atomic::Ordering;
 
     #[test]
@@ -516,6 +517,33 @@ mod tests {
         one.library.with_core(Core::stop_polling);
         let checks = || network.checks.load(Ordering::SeqCst);
         wait_until("peers are checked again and again", || checks() > 2);
+    }
+
+    /// Who polls may be about to append entries for the messages behind it.
+    #[test]
+    fn a_callers_look_ends_with_a_message_that_no_entry_awaited() -> Result<(), Error> {
+        let network = Network::default();
+        let (one, two) = (network.peer(1), network.peer(2));
+        network.holds_arrivals.store(true, Ordering::SeqCst);
+        two.library.unlink(two.entry)?;
+        two.append_behind(MeOptions::USE_ONCE, List::Priority)?;
+        two.append_behind(MeOptions::empty(), List::Overflow)?;
+        (0..5).for_each(|_| one.put(&two, 8));
+        let mut left = Vec::new();
+        // Under one lock, so that the helper takes none.
+        two.library.with_core(|core| {
+            network.holds_arrivals.store(false, Ordering::SeqCst);
+            for _ in 0..3 {
+                core.poll(1);
+                left.push(network.waiting(two.me));
+            }
+        });
+        assert_eq!(
+            left,
+            [3, 2, 1],
+            "one that was awaited and one that wasn't, then one each time"
+        );
+        Ok(())
     }
 
     #[test]

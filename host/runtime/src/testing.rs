@@ -14,8 +14,8 @@ use lintel_nal::{
 };
 use lintel_presence::{Bell, Segment, StatsWriter, ring};
 use lintel_types::{
-    AckRequest, Event, Handle, Limits, List, MdOptions, MeOptions, PT_ANY, ProcessId, PtOptions,
-    UID_ANY, options,
+    AckRequest, Event, Handle, Limits, List, MdOptions, MeOptions, PT_ANY, PortalIndex, ProcessId,
+    PtOptions, UID_ANY, options,
 };
 use lintel_wire::{OPERAND_BYTES, Verb, Words};
 use parking_lot::Mutex;
@@ -349,6 +349,7 @@ pub(crate) struct Peer {
     pub(crate) library: &'static Library<LocalProcess>,
     pub(crate) me: ProcessId,
     pub(crate) interface: Handle,
+    portal: PortalIndex,
     pub(crate) queue: Handle,
     /// The memory of the entry, and of the descriptor.
     pub(crate) memory: Region,
@@ -367,18 +368,8 @@ impl Peer {
         let queue = library.queue_alloc(interface, 16).expect("it is free");
         let portal = library.portal_alloc(interface, PtOptions::empty(), queue, PT_ANY);
         let memory = Region::new(MEMORY);
-        let entry = EntrySpec {
-            portal: portal.expect("it is free"),
-            buffer: Buffer::Contiguous(memory.claim()),
-            counter: Handle::CT_NONE,
-            uid: UID_ANY,
-            options: MeOptions::OP_PUT | MeOptions::OP_GET | MeOptions::EVENT_LINK_DISABLE,
-            source: ProcessId::new(ProcessId::NID_ANY, ProcessId::PID_ANY),
-            match_bits: BITS,
-            ignore_bits: 0,
-            min_free: 0,
-            user_ptr: 0,
-        };
+        let portal = portal.expect("it is free");
+        let entry = entry_of(portal, &memory, MeOptions::empty());
         let entry = library
             .append(interface, entry, List::Priority)
             .expect("there is room");
@@ -393,11 +384,22 @@ impl Peer {
             library,
             me,
             interface,
+            portal,
             queue,
             memory,
             descriptor: descriptor.expect("there is room"),
             entry,
         }
+    }
+
+    /// Appends another entry like its own, with these options besides.
+    pub(crate) fn append_behind(
+        &self,
+        options: MeOptions,
+        list: List,
+    ) -> lintel_types::Result<Handle> {
+        let entry = entry_of(self.portal, &self.memory, options);
+        self.library.append(self.interface, entry, list)
     }
 
     /// Puts the first bytes of this peer's memory to the other's.
@@ -435,6 +437,23 @@ impl Peer {
 impl Drop for Peer {
     fn drop(&mut self) {
         self.library.fini();
+    }
+}
+
+/// An entry of a [`Peer`], with these options besides.
+fn entry_of(portal: PortalIndex, memory: &Region, options: MeOptions) -> EntrySpec<Claim> {
+    let all = MeOptions::OP_PUT | MeOptions::OP_GET | MeOptions::EVENT_LINK_DISABLE;
+    EntrySpec {
+        portal,
+        buffer: Buffer::Contiguous(memory.claim()),
+        counter: Handle::CT_NONE,
+        uid: UID_ANY,
+        options: all.union(options),
+        source: ProcessId::new(ProcessId::NID_ANY, ProcessId::PID_ANY),
+        match_bits: BITS,
+        ignore_bits: 0,
+        min_free: 0,
+        user_ptr: 0,
     }
 }
 
