@@ -41,17 +41,18 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The limits of a caller that requests none. Coherent atomics have to be requested:
+    /// The limits of a caller that requests none. Entries and headers take memory only once there are so
+    /// many: MPI over Portals recovers from too many unexpected messages slowly, if at all. Coherent atomics have to be requested:
     /// with them, long atomics take one atomic instruction for each element.
     pub const DEFAULT: Limits = Limits {
-        max_entries: 16384,
-        max_unexpected_headers: 16384,
+        max_entries: 65535,
+        max_unexpected_headers: 65535,
         max_mds: 4096,
         max_cts: 4096,
         max_eqs: 1024,
         max_pt_index: 255,
         max_iovecs: 1024,
-        max_list_size: 16384,
+        max_list_size: 65535,
         max_triggered_ops: 16384,
         max_msg_size: 1 << 47,
         max_atomic_size: 4096,
@@ -65,14 +66,11 @@ impl Limits {
 
     /// The highest limits that are granted.
     pub const HIGHEST: Limits = Limits {
-        max_entries: 65535,
-        max_unexpected_headers: 65535,
         max_mds: 65535,
         max_cts: 65535,
         max_eqs: 4096,
         max_pt_index: 4095,
         max_iovecs: 65535,
-        max_list_size: 65535,
         max_triggered_ops: 1 << 20,
         features: Self::DEFAULT.features | crate::options::FEATURE_COHERENT_ATOMICS,
         ..Self::DEFAULT
