@@ -2,7 +2,7 @@
  * Messages as MPI exchanges them: the receiver posts windows of entries that are used once, with
  * an overflow entry for what comes too early, behind a portal table entry with flow control; the
  * sender asks for acknowledgements. All arrive in order, posted for or not, and those that flow
- * control has refused can be sent again.
+ * control has refused can be put once more.
  */
 #include "rig.h"
 
@@ -142,7 +142,7 @@ static void windows_arrive_in_order(struct side *side)
     }
 }
 
-/* Sends messages again until none is refused; the receiver looks at them in its turn. */
+/* Puts messages until none is refused any more; the receiver looks at them in its turn. */
 static void send_until_taken(struct side *side)
 {
     uint64_t pending[MOST];
@@ -197,7 +197,7 @@ static void take_slowly(struct side *side)
     }
 }
 
-static void what_flow_control_refuses_can_be_sent_again(struct side *side)
+static void what_flow_control_refuses_is_taken_later(struct side *side)
 {
     if (is_sender(side)) {
         hear(side);
@@ -212,7 +212,7 @@ int main(void)
     static struct side side;
     begin(&side);
     windows_arrive_in_order(&side);
-    what_flow_control_refuses_can_be_sent_again(&side);
+    what_flow_control_refuses_is_taken_later(&side);
     rig_end(&side.rig);
     return 0;
 }

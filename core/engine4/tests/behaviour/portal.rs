@@ -334,7 +334,7 @@ fn flow_control_lets_puts_land_in_one_step_while_the_queue_has_room() {
         assert!(delivered.is_some());
     }
     let delivered = node.deliver(process(1), &put, NiFail::Ok);
-    assert!(delivered.is_none(), "the last slot is for what tells of it");
+    assert!(delivered.is_none(), "the last slot is for what reports it");
     let refused = node.take(process(1), &put).fail;
     assert_eq!(refused, Some(NiFail::PtDisabled));
     let arrived = EventKind::Put;
