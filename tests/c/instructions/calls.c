@@ -192,15 +192,22 @@ static void carry_out(struct side *side, int command, ptl_process_t to)
     }
 }
 
+static void next_of_any_kind(ptl_handle_eq_t eq, ptl_event_t *event)
+{
+    int rc;
+    do {
+        rc = PtlEQGet(eq, event);
+        if (rc != PTL_OK && rc != PTL_EQ_EMPTY) fail("PtlEQGet", rc);
+    } while (rc != PTL_OK);
+}
+
 /* Takes events until one of this kind. */
 static void next_event(ptl_handle_eq_t eq, ptl_event_kind_t kind)
 {
     ptl_event_t event;
-    int         rc;
     do {
-        rc = PtlEQGet(eq, &event);
-        if (rc != PTL_OK && rc != PTL_EQ_EMPTY) fail("PtlEQGet", rc);
-    } while (rc != PTL_OK || event.type != kind);
+        next_of_any_kind(eq, &event);
+    } while (event.type != kind);
 }
 
 /* As a program has done that runs for a while: what is sent often takes a shorter way. */
@@ -330,11 +337,15 @@ static void receive_for_mpi(struct side *side, struct shared *shared, int is_cou
     command(shared, PUT_MPI);
     COUNTED("MPI: unexpected message arrives", PTL_EQ_EMPTY, PtlEQPoll(both, 2, 0, &event, &which));
     COUNTED("MPI: receive posted late", PTL_OK, PtlMEAppend(side->ni, PT_MPI, &entry, PTL_PRIORITY_LIST, NULL, &handle));
-    next_event(side->portal_eq, PTL_EVENT_PUT_OVERFLOW);
+    /* As a rule PTL_EVENT_PUT_OVERFLOW; who took the message may have been the helper, later. */
+    do {
+        next_of_any_kind(side->portal_eq, &event);
+    } while (event.type != PTL_EVENT_PUT_OVERFLOW && event.type != PTL_EVENT_PUT);
 }
 
 static void count_mpi(struct side *side, struct shared *shared)
 {
+    if (getenv("PTL_NAL")) return; /* has no budget there, and what it leaves under way adds to others */
     for (int times = 0; times < OFTEN; times++) receive_for_mpi(side, shared, 0);
     receive_for_mpi(side, shared, 1);
     settle(side);
