@@ -75,12 +75,8 @@ impl Library<LocalProcess> {
         }
         let mut has_polled = false;
         loop {
-            if let Some((queue, which)) = self.first_filled(handles)? {
-                match queue.pop() {
-                    Some(taken) => return Ok(take(taken, which)),
-                    // Another thread has taken it.
-                    None => continue,
-                }
+            if let Some(taken) = self.first_event_of(handles, &take)? {
+                return Ok(taken);
             }
             if has_polled || self.lookout.is_quiet() {
                 return Err(Error::EqEmpty);
@@ -121,10 +117,13 @@ impl Library<LocalProcess> {
         handles: &[Handle],
         take: impl Fn(Taken, usize) -> R,
     ) -> Result<Option<R>> {
-        let Some((queue, which)) = self.first_filled(handles)? else {
-            return Ok(None);
-        };
-        Ok(queue.pop().map(|taken| take(taken, which)))
+        while let Some((queue, which)) = self.first_filled(handles)? {
+            // If another thread has taken it, another queue may have one.
+            if let Some(taken) = queue.pop() {
+                return Ok(Some(take(taken, which)));
+            }
+        }
+        Ok(None)
     }
 
     /// The first of the queues that has an event, and which it is. What has happened so far says
@@ -246,4 +245,47 @@ pub(crate) fn first_reached(
         }
     }
     Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Network;
+    use lintel_types::EventKind;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    /// Who is about to sleep looks once more, and mustn't miss the event of the other queue.
+    #[test]
+    fn a_look_at_two_queues_finds_the_event_of_one_while_another_thread_empties_the_other()
+    -> Result<()> {
+        let peer = Network::default().peer(1);
+        let (library, shared) = (peer.library, peer.queue);
+        let own = library.queue_alloc(peer.interface, 16)?;
+        let handles = [shared, own];
+        let shared = library.tables_of(shared).queue(shared)?;
+        let own = library.tables_of(own).queue(own)?;
+        let event = Event::new(EventKind::Put);
+        let is_over = AtomicBool::new(false);
+        own.push(&event);
+        let is_found = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    shared.pop();
+                }
+            });
+            let finds = |_| {
+                shared.push(&event);
+                let found = library.first_event_of(&handles, |_, which| which);
+                if found == Ok(Some(1)) {
+                    own.push(&event);
+                }
+                matches!(found, Ok(Some(_)))
+            };
+            let is_found = (0..200_000).all(finds);
+            is_over.store(true, Ordering::Relaxed);
+            is_found
+        });
+        assert!(is_found, "a look found neither event");
+        Ok(())
+    }
 }
