@@ -83,7 +83,7 @@ impl Landed {
         self.extent.mlength
     }
 
-    /// Whether no entry awaited it: its header is kept for one that is appended later.
+    /// Whether it is unexpected: its header is kept for an entry that is appended later.
     #[inline]
     pub fn is_unexpected(&self) -> bool {
         self.unexpected.is_some()

@@ -41,10 +41,9 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The limits of a caller that requests none. Entries and headers are as many as there can be: they
-    /// take memory only once they are there, and MPI recovers slowly, if at all, from too many
-    /// unexpected messages. Coherent atomics have to be requested: with them, long atomics take one
-    /// atomic instruction for each element.
+    /// The limits of a caller that requests none. Entries and unexpected headers are as many as there can
+    /// be: they take memory only once they are there. Coherent atomics have to be requested: with
+    /// them, long atomics take one atomic instruction for each element.
     pub const DEFAULT: Limits = Limits {
         max_entries: 65535,
         max_unexpected_headers: 65535,

@@ -63,7 +63,7 @@ pub(crate) struct Core<O: Owner> {
     /// How often callers still try to land a message like an earlier one. More often than every
     /// fifth time it pays.
     pub(crate) landing_tries: u32,
-    /// A message has come that no entry awaited, since a look last asked.
+    /// An unexpected message has come since the look at what has arrived began.
     pub(crate) took_unexpected: bool,
     /// When peers were last checked.
     peers_checked: Instant,
@@ -185,8 +185,8 @@ impl<O: Owner> Core<O> {
     }
 
     /// As [`progress`](Self::progress), by a caller that polls again: inline messages, which
-    /// most are, and the others only if there is none. Ends also with a message that no entry
-    /// awaited: the caller may be about to append entries for those behind it.
+    /// most are, and the others only if there is none. Ends also with an unexpected message: the
+    /// caller may be about to append entries for those behind it.
     #[inline(always)]
     fn progress_of_caller(&mut self) -> usize {
         self.took_unexpected = false;
@@ -196,7 +196,7 @@ impl<O: Owner> Core<O> {
                 return handled + self.progress_own();
             }
             if look == 0 {
-                let others = self.progress_with_unexpected();
+                let others = self.progress_until_unexpected();
                 if others > 0 {
                     return others;
                 }
@@ -205,13 +205,14 @@ impl<O: Owner> Core<O> {
         0
     }
 
+    /// As [`progress`](Self::progress); ends also with an unexpected message.
     #[inline(never)]
-    fn progress_with_unexpected(&mut self) -> usize {
+    fn progress_until_unexpected(&mut self) -> usize {
         self.progress_until(|core| core.took_unexpected)
     }
 
-    /// Handles messages that have their bytes with them, at most so many, and none behind one that no
-    /// entry awaited.
+    /// Handles messages that have their bytes with them, at most so many, and none behind an unexpected
+    /// one.
     #[inline(always)]
     fn handle_inline(&mut self, most: usize) -> usize {
         match self.transports.nal {
@@ -521,7 +522,7 @@ mod tests {
 
     /// Who polls may be about to append entries for the messages behind it.
     #[test]
-    fn a_callers_look_ends_with_a_message_that_no_entry_awaited() -> Result<(), Error> {
+    fn a_callers_look_ends_with_an_unexpected_message() -> Result<(), Error> {
         let network = Network::default();
         let (one, two) = (network.peer(1), network.peer(2));
         network.holds_arrivals.store(true, Ordering::SeqCst);
@@ -541,7 +542,7 @@ mod tests {
         assert_eq!(
             left,
             [3, 2, 1],
-            "one that was awaited and one that wasn't, then one each time"
+            "an expected and an unexpected one, then one each time"
         );
         Ok(())
     }

@@ -16,7 +16,7 @@ enum { OFTEN = 64 };
 
 enum { PUT_EVENT = FIRST_OWN, PUT_COUNT, PUT_ONCE, GET, FETCH_ADD, PUT_LIST, PUT_MPI, EXPOSE, HIDE };
 
-/* A matching interface with four portal table entries. */
+/* A matching interface with five portal table entries, and one for lists. */
 struct side {
     ptl_handle_ni_t ni, list_ni;
     ptl_handle_eq_t portal_eq, md_eq;
@@ -317,20 +317,33 @@ static void count_entries(struct side *side, struct shared *shared)
 /* What Open MPI's mtl/portals4 does for a short message: the receiver appends an entry that is used
  * once, at a portal table entry with flow control; the sender puts with an acknowledgement; both
  * poll two event queues. */
-static void receive_for_mpi(struct side *side, struct shared *shared, int is_counted)
+static ptl_me_t receive_of_mpi(struct side *side, ptl_process_t peer)
 {
     ptl_me_t entry = entry_of(side, PTL_ME_USE_ONCE | PTL_ME_EVENT_LINK_DISABLE | PTL_ME_EVENT_UNLINK_DISABLE);
+    entry.match_id = peer;
+    return entry;
+}
+
+static void receive_often_for_mpi(struct side *side, struct shared *shared)
+{
+    const ptl_me_t  entry = receive_of_mpi(side, shared->peer);
+    ptl_handle_me_t handle;
+    for (int times = 0; times < OFTEN; times++) {
+        OK(PtlMEAppend(side->ni, PT_MPI, &entry, PTL_PRIORITY_LIST, NULL, &handle));
+        command(shared, PUT_MPI);
+        next_event(side->portal_eq, PTL_EVENT_PUT);
+    }
+}
+
+static void count_mpi(struct side *side, struct shared *shared)
+{
+    const ptl_me_t  entry = receive_of_mpi(side, shared->peer);
     ptl_handle_eq_t both[] = { side->md_eq, side->portal_eq };
     ptl_handle_me_t handle;
     ptl_event_t     event;
     unsigned int    which;
-    entry.match_id = shared->peer;
-    if (!is_counted) {
-        OK(PtlMEAppend(side->ni, PT_MPI, &entry, PTL_PRIORITY_LIST, NULL, &handle));
-        command(shared, PUT_MPI);
-        next_event(side->portal_eq, PTL_EVENT_PUT);
-        return;
-    }
+    if (getenv("PTL_NAL")) return; /* has no budget there, and what it leaves under way adds to others */
+    receive_often_for_mpi(side, shared);
     COUNTED("MPI: receive posted", PTL_OK, PtlMEAppend(side->ni, PT_MPI, &entry, PTL_PRIORITY_LIST, NULL, &handle));
     command(shared, PUT_MPI);
     COUNTED("MPI: message arrives, event taken", PTL_OK, PtlEQPoll(both, 2, 0, &event, &which));
@@ -341,13 +354,6 @@ static void receive_for_mpi(struct side *side, struct shared *shared, int is_cou
     do {
         next_of_any_kind(side->portal_eq, &event);
     } while (event.type != PTL_EVENT_PUT_OVERFLOW && event.type != PTL_EVENT_PUT);
-}
-
-static void count_mpi(struct side *side, struct shared *shared)
-{
-    if (getenv("PTL_NAL")) return; /* has no budget there, and what it leaves under way adds to others */
-    for (int times = 0; times < OFTEN; times++) receive_for_mpi(side, shared, 0);
-    receive_for_mpi(side, shared, 1);
     settle(side);
 }
 
