@@ -11,7 +11,7 @@ use lintel_types::{
     AckRequest, Handle, Limits, List, MdOptions, MeOptions, NiFail, NiOptions, PortalIndex,
     ProcessId, PtOptions, QueueIndex,
 };
-use lintel_wire::{BYTES, Message, Request, Response, Verb};
+use lintel_wire::{Acknowledgements, BYTES, Message, Request, Response, Verb};
 
 /// Entries lie here and nowhere else.
 const MEMORY: std::ops::Range<u64> = BASE..BASE + 0x10_0000;
@@ -39,6 +39,7 @@ pub fn body(data: &[u8]) {
         match Message::parse(&words) {
             Ok(Message::Request(request)) => target.request(request, choice),
             Ok(Message::Response(response)) => target.response(response, choice),
+            Ok(Message::Acknowledgements(all)) => target.acknowledgements(&all, choice),
             Err(_) => {}
         }
         target.command(choice, words[3]);
@@ -198,6 +199,14 @@ impl Target {
                 self.node
                     .interface
                     .on_filled(pending, NiFail::Ok, &mut self.node.host);
+            }
+        }
+    }
+
+    fn acknowledgements(&mut self, all: &Acknowledgements, choice: u8) {
+        for token in all.tokens() {
+            if let Some(response) = self.node.interface.response_of(all, token) {
+                self.response(response, choice);
             }
         }
     }

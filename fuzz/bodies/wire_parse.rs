@@ -30,6 +30,7 @@ fn check(message: Message) {
     let (length, interface) = match message {
         Message::Request(request) => (request.length, request.interface),
         Message::Response(response) => (response.mlength, response.interface),
+        Message::Acknowledgements(all) => (0, all.interface()),
     };
     assert!(length <= MAX_LENGTH && interface.bits() < 4);
 }

@@ -11,13 +11,15 @@ use lintel_memory::{Buffer, Span};
 use lintel_types::{
     CounterIndex, EntryIndex, Event, EventKind, List, MeOptions, NiFail, ProcessId,
 };
-use lintel_wire::{Request, Response};
+use lintel_wire::{Acknowledgements, Request, Response};
 
 /// A put that has landed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Delivered {
     /// What goes to the initiator, if it awaits a response.
     pub response: Option<Response>,
+    /// It has nothing to say but its token: see [`Acknowledgements`].
+    pub is_by_token: bool,
 }
 
 /// Where a put lands in one step, and what it causes there.
@@ -94,12 +96,17 @@ impl<S: Span> Interface<S> {
             self.retire(place.entry, entry, reports, host);
         }
         self.settle(host);
-        let response = (put.token != 0).then(|| Response {
+        let (is_answered, silent) = (put.token != 0, is_silent(put, options));
+        let response = is_answered.then(|| Response {
             mlength,
-            silent: is_silent(put, options),
+            silent,
             ..answer(put, fail)
         });
-        Some(Delivered { response })
+        let is_whole = is_answered && !silent && fail == NiFail::Ok;
+        Some(Delivered {
+            response,
+            is_by_token: is_whole && Acknowledgements::can_acknowledge(put),
+        })
     }
 
     /// Ends a put or an atomic that was acknowledged, as [`on_response`](Self::on_response)
@@ -129,6 +136,14 @@ impl<S: Span> Interface<S> {
         self.post_ack(end, ended, host);
         self.settle(host);
         true
+    }
+
+    /// The response to an operation under way that such an acknowledgement stands for; none if
+    /// there is no such operation.
+    #[inline(always)]
+    pub fn response_of(&self, acknowledgements: &Acknowledgements, token: u32) -> Option<Response> {
+        let (_, operation) = self.under_way(token)?;
+        Some(acknowledgements.response(token, operation.length))
     }
 
     /// Where a put lands in one step; nothing if it takes three. Whether flow control sets in is

@@ -1,6 +1,6 @@
 //! The format of datagrams byte by byte, and its one parser.
 //!
-//! Little-endian; version 3.
+//! Little-endian; version 4.
 //!
 //! ```text
 //!  byte        0        1        2        3        4        5        6        7
@@ -72,7 +72,7 @@ use lintel_wire::{WORDS, Words};
 use siphasher::sip128::SipHasher24;
 
 /// The version of the format that this module speaks.
-pub const VERSION: u8 = 3;
+pub const VERSION: u8 = 4;
 /// Bytes of an authenticator.
 pub const TAG_BYTES: usize = 16;
 /// Bytes ahead of the payload of a whole message, unless there is a gap.

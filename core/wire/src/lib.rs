@@ -20,7 +20,10 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+mod acknowledgements;
 pub mod portals3;
+
+pub use acknowledgements::Acknowledgements;
 
 use lintel_types::{AckRequest, Datatype, InterfaceNumber, List, NiFail, Operation, PortalIndex};
 
@@ -55,6 +58,7 @@ pub enum Verb {
 
 const ACK: u8 = 6;
 const REPLY: u8 = 7;
+const ACKS: u8 = 8;
 
 /// A request, from an initiator to a target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -117,6 +121,8 @@ pub enum Message {
     Request(Request),
     /// From a target to an initiator.
     Response(Response),
+    /// From a target to an initiator, for several puts.
+    Acknowledgements(Acknowledgements),
 }
 
 /// The words are no Portals message.
@@ -236,6 +242,10 @@ impl Message {
             5 => (Verb::Swap, atomic_of(words[2])?),
             ACK => return Response::parse(words, false, flags).map(Message::Response),
             REPLY => return Response::parse(words, true, flags).map(Message::Response),
+            ACKS => {
+                let parsed = Acknowledgements::parse(words).ok_or(Malformed)?;
+                return Ok(Message::Acknowledgements(parsed));
+            }
             _ => return Err(Malformed),
         };
         let request = Request::of(words, verb, operation, datatype);
@@ -248,6 +258,7 @@ impl Message {
         match self {
             Message::Request(request) => request.to_words(),
             Message::Response(response) => response.to_words(),
+            Message::Acknowledgements(acknowledgements) => acknowledgements.to_words(),
         }
     }
 }
@@ -498,7 +509,7 @@ mod tests {
 
     #[test]
     fn every_kind_that_is_no_message_is_refused() {
-        for kind in (8..256).chain([0]) {
+        for kind in (9..256).chain([0]) {
             assert_eq!(Message::parse(&[kind << 32, 0, 0, 0, 0, 0]), Err(Malformed));
         }
     }

@@ -1,4 +1,4 @@
-//! Portals 3.3 messages in the same six words. Their kinds begin at 8, so that no message of
+//! Portals 3.3 messages in the same six words. Their kinds begin at 9, so that no message of
 //! one protocol is ever taken for one of the other; like those of Portals 4 they leave the
 //! four high bits of their byte to the NAL.
 //!
@@ -348,7 +348,7 @@ mod tests {
             let portals4 = crate::Message::parse(&words).is_ok();
             let portals3 = Message::parse(&words).is_ok();
             assert!(!(portals4 && portals3), "kind {kind:#x}");
-            assert_eq!(portals4, (1..=7).contains(&kind), "kind {kind:#x}");
+            assert_eq!(portals4, (1..=8).contains(&kind), "kind {kind:#x}");
             let expected = [0x9, 0xa, 0xb, 0xe, 0xf].contains(&kind);
             assert_eq!(portals3, expected, "kind {kind:#x}");
         }

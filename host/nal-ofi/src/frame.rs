@@ -30,7 +30,7 @@ pub(crate) const PIECE: usize = 24;
 /// Pieces that a body may have; those of more are brought together first.
 pub(crate) const MAX_PIECES: usize = 64;
 
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 /// Requests a frame in answer, of any kind.
 const ACK_REQUESTED: u16 = 1;
 

@@ -28,6 +28,7 @@ impl<N: Nal, F: FnMut(String)> Trace<N, F> {
         let what = match Message::parse(words) {
             Ok(Message::Request(request)) => described(&request),
             Ok(Message::Response(response)) => answered(&response),
+            Ok(Message::Acknowledgements(all)) => format!("ACKS of {} puts", all.tokens().count()),
             Err(malformed) => format!("{malformed}: {words:x?}"),
         };
         (self.log)(format!("{direction} {process} {what}"));

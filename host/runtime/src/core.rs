@@ -236,6 +236,7 @@ impl<O: Owner> Core<O> {
                 break;
             }
         }
+        self.transports.send_acknowledgements();
         handled
     }
 
@@ -384,7 +385,8 @@ impl<O: Owner> Core<O> {
         let is_done = match Request::parse_put(words) {
             Some(put) => self.deliver(origin, &put, body),
             None => {
-                self.deliver_acknowledgement(words)
+                self.deliver_acknowledgements(origin, words)
+                    || self.deliver_acknowledgement(words)
                     || (self.protocol).deliver(&mut self.transports, origin, words, body)
             }
         };
@@ -400,6 +402,8 @@ impl<O: Owner> Core<O> {
 
     #[inline(never)]
     fn on_message(&mut self, origin: Origin, words: &Words, payload: Payload) {
+        // What answers this one comes behind them.
+        self.transports.send_acknowledgements();
         let is_long = !matches!(payload, Payload::Inline(_));
         if self.transports.holds_answers || is_long && self.transports.is_offer_due() {
             self.offer_private(origin, words);
@@ -410,6 +414,7 @@ impl<O: Owner> Core<O> {
                 return self.transports.done_lent(origin, landed);
             }
             Ok(Message::Response(response)) => self.on_response(origin, &response, payload),
+            Ok(Message::Acknowledgements(all)) => self.on_acknowledgements(origin, &all),
             Err(malformed) => {
                 let (protocol, transports) = (&mut self.protocol, &mut self.transports);
                 if !protocol.on_message(transports, origin, words, payload) {
@@ -500,7 +505,7 @@ impl<O: Owner> Core<O> {
 mod tests {
     use super::*;
     use crate::testing::{Network, put_of, segment, wait_until};
-    use lintel_types::{Error, MeOptions};
+    use lintel_types::{Error, EventKind, MeOptions};
     use std::sync::atomic::Ordering;
 
     #[test]
@@ -545,6 +550,37 @@ mod tests {
             "an expected and an unexpected one, then one each time"
         );
         Ok(())
+    }
+
+    /// What a look has landed is acknowledged when it ends.
+    #[test]
+    fn acknowledgements_of_one_look_go_together_in_front_of_later_answers() {
+        let network = Network::default();
+        let (one, two) = (network.peer(1), network.peer(2));
+        network.holds_arrivals.store(true, Ordering::SeqCst);
+        (0..12).for_each(|_| one.put(&two, 8));
+        (0..12).for_each(|_| assert_eq!(one.event().kind, EventKind::Send));
+        one.get(&two, 8);
+        // Under both locks, so that no helper takes any.
+        one.library.with_core(|_| {
+            two.library.with_core(|core| {
+                network.holds_arrivals.store(false, Ordering::SeqCst);
+                core.poll(1);
+            });
+            let sent = (0..).map_while(|at| network.words(one.me, at));
+            let sent: Vec<String> = sent.map(|words| described(&words)).collect();
+            assert_eq!(sent, ["10 puts", "2 puts", "reply"]);
+        });
+        (0..12).for_each(|_| assert_eq!(one.event().kind, EventKind::Ack));
+        assert_eq!(one.event().kind, EventKind::Reply);
+    }
+
+    fn described(words: &Words) -> String {
+        match Message::parse(words) {
+            Ok(Message::Acknowledgements(all)) => format!("{} puts", all.tokens().count()),
+            Ok(Message::Response(response)) if response.reply => "reply".to_owned(),
+            other => format!("{other:?}"),
+        }
     }
 
     #[test]

@@ -14,7 +14,7 @@ use lintel_memory::Pieces;
 use lintel_nal::{Origin, Outgoing, Payload};
 use lintel_presence::shareable;
 use lintel_types::{InterfaceNumber, NiFail, options::FEATURE_COHERENT_ATOMICS};
-use lintel_wire::{Request, Response, Verb, Words};
+use lintel_wire::{Acknowledgements, Request, Response, Verb, Words};
 
 impl<O: Owner> Core<O> {
     /// Returns how many messages it has dealt with: further ones may land with this one.
@@ -78,7 +78,10 @@ impl<O: Owner> Core<O> {
         let delivered = interface.deliver(origin.process, origin.uid, put, copy, &mut effects);
         match delivered {
             Some(delivered) => {
-                if let Some(response) = delivered.response {
+                if delivered.is_by_token {
+                    self.transports
+                        .gather(origin.process, put.interface, put.token);
+                } else if let Some(response) = delivered.response {
                     self.transports.respond(origin.process, &response);
                 }
                 true
@@ -97,6 +100,31 @@ impl<O: Owner> Core<O> {
         opened.is_some_and(|(interface, mut effects)| {
             interface.deliver_acknowledgement(&response, &mut effects)
         })
+    }
+
+    /// Ends the operations that were acknowledged together; false if the words are none of these.
+    #[inline(always)]
+    pub(crate) fn deliver_acknowledgements(&mut self, origin: Origin, words: &Words) -> bool {
+        let parsed = Acknowledgements::parse(words);
+        parsed.is_some_and(|all| {
+            self.on_acknowledgements(origin, &all);
+            true
+        })
+    }
+
+    #[inline(never)]
+    pub(crate) fn on_acknowledgements(&mut self, origin: Origin, all: &Acknowledgements) {
+        for token in all.tokens() {
+            let Some((interface, mut effects)) = self.interface(all.interface()) else {
+                break;
+            };
+            let Some(response) = interface.response_of(all, token) else {
+                continue;
+            };
+            if !interface.deliver_acknowledgement(&response, &mut effects) {
+                self.on_response(origin, &response, Payload::Placed);
+            }
+        }
     }
 
     #[inline(always)]

@@ -31,6 +31,7 @@
 //! each client.
 #![forbid(unsafe_code)]
 
+mod acknowledgements;
 mod arrivals;
 mod barriers;
 mod calls;

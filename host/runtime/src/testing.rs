@@ -150,6 +150,15 @@ impl Network {
         self.inboxes.lock()[&at].messages.len()
     }
 
+    /// A message that waits for a process, behind so many others.
+    pub(crate) fn words(&self, at: ProcessId, behind: usize) -> Option<Words> {
+        let inboxes = self.inboxes.lock();
+        inboxes[&at]
+            .messages
+            .get(behind)
+            .map(|message| message.words)
+    }
+
     fn deliver(&self, to: ProcessId, message: Message) {
         if let Some(inbox) = self.inboxes.lock().get_mut(&to) {
             inbox.messages.push_back(message);
@@ -224,6 +233,21 @@ impl Nal for Port {
             Body::Lent(loan) => Payload::Lent(remote_loan(loan)),
         };
         Some(Arrival::Message(message.from, message.words, payload))
+    }
+
+    fn next_inline(&mut self) -> Option<(Origin, Words, Claim)> {
+        if self.network.holds_arrivals.load(Ordering::SeqCst) {
+            return None;
+        }
+        let inboxes = self.network.inboxes.lock();
+        let message = inboxes.get(&self.me)?.messages.front()?;
+        match &message.body {
+            Body::Copied(region, length) => {
+                let body = region.claim().slice(0, *length);
+                Some((message.from, message.words, body))
+            }
+            Body::Lent(_) => None,
+        }
     }
 
     fn done(&mut self, _: Origin) {

@@ -1,12 +1,13 @@
 //! The transports of a process: the NAL to others, and the loopback.
 
+use crate::acknowledgements::GatheredAcknowledgements;
 use crate::direct_entries::{DirectEntries, DirectEntry};
 use crate::transport::Transport;
 use lintel_claim::{Claim, Lent};
 use lintel_engine4::{Backlog, Undeliverable};
 use lintel_nal::{Loopback, MoveError, Nal, Origin, Outgoing, RemoteLoan, Wake};
 use lintel_nal_shm::ShmNal;
-use lintel_types::{Handle, ProcessId};
+use lintel_types::{Handle, InterfaceNumber, ProcessId};
 use lintel_wire::{Response, Words};
 
 /// Bytes queued for a process from which on bodies stay in their place.
@@ -30,6 +31,8 @@ pub struct Transports {
     pub(crate) sent: bool,
     /// The process that something was sent to last.
     to: ProcessId,
+    /// Acknowledgements that wait for others.
+    gathered: GatheredAcknowledgements,
     /// A process may be far behind with what was sent to it.
     pub(crate) congested: bool,
     /// The last poll has left something queued: what the NAL says takes longer to ask for.
@@ -60,6 +63,7 @@ impl Transports {
             holds_answers: false,
             sent: false,
             to: me,
+            gathered: GatheredAcknowledgements::new(me, InterfaceNumber::default()),
             congested: false,
             queued: false,
             blocked: None,
@@ -165,6 +169,8 @@ impl Transports {
     /// Sends a response without bytes. If it can't be delivered, its receiver has ended.
     #[inline(never)]
     pub(crate) fn respond(&mut self, to: ProcessId, response: &Response) {
+        // In the order of landing.
+        self.send_acknowledgements();
         let nothing = Outgoing::Copied {
             operand: None,
             pieces: &[],
@@ -172,21 +178,65 @@ impl Transports {
         self.answer(to, response, nothing);
     }
 
+    /// Acknowledges a put by its token alone, with others: once those are
+    /// [sent](Self::send_acknowledgements).
+    #[inline(always)]
+    pub(crate) fn gather(&mut self, to: ProcessId, interface: InterfaceNumber, token: u32) {
+        if !self.gathered.takes(to, interface) {
+            self.gather_anew(to, interface);
+        }
+        self.gathered.add(token);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn gather_anew(&mut self, to: ProcessId, interface: InterfaceNumber) {
+        self.send_acknowledgements();
+        self.gathered = GatheredAcknowledgements::new(to, interface);
+    }
+
+    /// Sends the acknowledgements that were gathered.
+    #[inline(always)]
+    pub(crate) fn send_acknowledgements(&mut self) {
+        if !self.gathered.is_empty() {
+            self.send_gathered();
+        }
+    }
+
+    #[inline(never)]
+    fn send_gathered(&mut self) {
+        let (to, words) = self.gathered.take();
+        let nothing = Outgoing::Copied {
+            operand: None,
+            pieces: &[],
+        };
+        match self.holds_answers {
+            true => self.answer_later(to, &words, nothing),
+            // If they can't be delivered, nothing awaits them.
+            false => {
+                let _ = self.send(to, &words, nothing);
+            }
+        }
+    }
+
     /// Sends a response. If it can't be delivered, its receiver has ended; then nothing awaits
     /// it.
     #[inline(always)]
     pub(crate) fn answer(&mut self, to: ProcessId, response: &Response, body: Outgoing<'_>) {
-        if self.holds_answers {
-            return self.answer_later(to, response, body);
+        match self.holds_answers {
+            true => self.answer_later(to, &response.to_words(), body),
+            // The words are written where they go.
+            false => {
+                let _ = self.send(to, &response.to_words(), body);
+            }
         }
-        let _ = self.send(to, &response.to_words(), body);
     }
 
     /// As [`answer`](Self::answer); a process that polls for it isn't rung.
     #[cold]
-    fn answer_later(&mut self, to: ProcessId, response: &Response, body: Outgoing<'_>) {
+    fn answer_later(&mut self, to: ProcessId, words: &Words, body: Outgoing<'_>) {
         self.nal.hold_rings(to, true);
-        let _ = self.send(to, &response.to_words(), body);
+        let _ = self.send(to, words, body);
         self.nal.hold_rings(to, false);
     }
 

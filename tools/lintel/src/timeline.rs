@@ -258,6 +258,7 @@ fn title(message: &Message) -> String {
         Ok(lintel_wire::Message::Request(request)) => format!("{:?}", request.verb).to_uppercase(),
         Ok(lintel_wire::Message::Response(response)) if response.reply => "REPLY".into(),
         Ok(lintel_wire::Message::Response(_)) => "ACK".into(),
+        Ok(lintel_wire::Message::Acknowledgements(_)) => "ACKS".into(),
         Err(_) if portals3::Message::parse(&message.words).is_ok() => "Portals 3.3".into(),
         Err(_) => "?".into(),
     }
@@ -272,6 +273,9 @@ fn about(message: &Message) -> Value {
         }),
         Ok(lintel_wire::Message::Response(response)) => {
             json!({ "peer": peer, "bytes": response.mlength })
+        }
+        Ok(lintel_wire::Message::Acknowledgements(all)) => {
+            json!({ "peer": peer, "operations": all.tokens().count() })
         }
         Err(_) => json!({ "peer": peer }),
     }

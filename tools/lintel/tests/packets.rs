@@ -15,7 +15,7 @@ use lintel_reliable::{Class, Fragment, Header, Key, Kind, MAX_HEADER_BYTES};
 use lintel_types::{
     AckRequest, Datatype, InterfaceNumber, List, NiFail, Operation, PortalIndex, ProcessId,
 };
-use lintel_wire::{Message, Request, Response, Verb, Words, portals3};
+use lintel_wire::{Acknowledgements, Message, Request, Response, Verb, Words, portals3};
 use rig::{LOOK_AGAIN, PATIENCE};
 
 const ONE: ProcessId = ProcessId::new(0x7f00_0001, 3498);
@@ -240,6 +240,10 @@ fn the_dissector_has_the_names_of_all_verbs_operations_datatypes_and_failures() 
         let name = specified(&format!("{fail:?}"));
         expected.push(format!("sent: ACK 12 B failed: {name}"));
     }
+    let mut acknowledged = Acknowledgements::new(InterfaceNumber::default());
+    (0..3).for_each(|at| acknowledged.push(at as u32 + 1, at));
+    messages.push(Message::Acknowledgements(acknowledged));
+    expected.push("sent: ACKS of 3 puts".to_owned());
     let words: Vec<Words> = messages.iter().map(Message::to_words).collect();
     let (_folder, file) = capture(&words);
     if let Some(rows) = dissected(&file, &["_ws.col.Info"]) {

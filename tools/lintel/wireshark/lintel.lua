@@ -27,11 +27,12 @@ local CLASS = { [0] = "ordered", [1] = "reliable", [2] = "unreliable" }
 
 local VERB = {
     [1] = "PUT", [2] = "GET", [3] = "ATOMIC", [4] = "FETCH-ATOMIC", [5] = "SWAP", [6] = "ACK",
-    [7] = "REPLY",
+    [7] = "REPLY", [8] = "ACKS",
     [0x9] = "PUT", [0xa] = "GET", [0xb] = "GETPUT", [0xe] = "ACK", [0xf] = "REPLY",
 }
 local RESPONSES = { [0x6] = true, [0x7] = true, [0xe] = true, [0xf] = true }
-local FIRST_OF_PORTALS3 = 8
+local ACKNOWLEDGEMENTS = 8
+local FIRST_OF_PORTALS3 = 9
 local INTERFACE = {
     [0] = "non-matching, physical", "matching, physical", "non-matching, logical",
     "matching, logical",
@@ -145,6 +146,19 @@ local function response(words, tree, flags, kind)
     return info
 end
 
+-- Adds the operations that were acknowledged together, each named in half a word.
+local function acknowledgements(words, tree, _, kind)
+    local count = 0
+    for at = 8, WORDS_BYTES - 4, 4 do
+        if words(at, 4):le_uint() == 0 then
+            break
+        end
+        tree:add_le(f.token, words(at, 4))
+        count = count + 1
+    end
+    return string.format("%s of %d puts", VERB[kind], count)
+end
+
 -- Adds the message in six words; returns its summary.
 local function message(words, parent)
     local kind = words(4, 1):uint()
@@ -169,6 +183,9 @@ local function message(words, parent)
     local flags = tree:add(f.flags, words(5, 1))
     flags:add(is_portals3 and f.interface3 or f.interface, words(5, 1))
     local add = RESPONSES[kind] and response or request
+    if kind == ACKNOWLEDGEMENTS then
+        add = acknowledgements
+    end
     local info = add(words, tree, flags, kind)
     tree:append_text(": " .. info)
     return info
@@ -277,7 +294,7 @@ d.offset = ProtoField.uint64("lintel_udp.offset", "Offset of the payload")
 d.tag = ProtoField.bytes("lintel_udp.authenticator", "Authenticator")
 d.payload = ProtoField.bytes("lintel_udp.payload", "Payload")
 
-local UDP_VERSION = 3
+local UDP_VERSION = 4
 local BASE_BYTES, GAP_BYTES, RESET_BYTES, PARTS_BYTES, TAG_BYTES = 56, 8, 8, 16, 16
 local FIRST, LAST, GAP, ALL_FLAGS = 0x1, 0x2, 0x20, 0x3f
 

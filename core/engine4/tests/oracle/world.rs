@@ -12,7 +12,7 @@ use lintel_types::{
     MeOptions, NiFail, NiOptions, Operation, PT_ANY, PortalIndex, ProcessId, PtOptions, QueueIndex,
     UID_ANY,
 };
-use lintel_wire::{OPERAND_BYTES, Request, Response, Verb};
+use lintel_wire::{Acknowledgements, OPERAND_BYTES, Request, Response, Verb};
 use std::fmt::Debug;
 
 const EAGER: u64 = 64;
@@ -292,6 +292,8 @@ impl World {
         both.model.on_landed(&arrival, fail);
         self.same(full(place.as_slice()), wanted, "where a put lands");
         self.same(delivered.response, response, "a response");
+        let by_token = response.is_some_and(|response| is_by_token(put, &response));
+        self.same(delivered.is_by_token, by_token, "what its token says");
         let responses = response.map(|response| (from, response));
         self.responses.extend(responses);
         true
@@ -341,6 +343,22 @@ impl World {
             .extend(response.map(|response| (from, response)));
     }
 
+    /// What an acknowledgement by its token alone would say, if that is what this one says.
+    fn whole(&mut self, at: usize, response: &Response) {
+        let none = Acknowledgements::new(response.interface);
+        let interface = &self.both[at].node.interface;
+        let Some(whole) = interface.response_of(&none, response.token) else {
+            return;
+        };
+        let placed = response.placed;
+        if (Response { placed, ..whole }) == *response {
+            self.met
+                .insert("an acknowledgement by its token".to_owned());
+        }
+        let is_within = response.mlength <= whole.mlength;
+        self.same(is_within, true, "no more is moved than was asked for");
+    }
+
     /// A response arrives, now and then twice.
     fn respond(&mut self) {
         if self.responses.is_empty() {
@@ -355,6 +373,7 @@ impl World {
         };
         response.placed = self.random.once_in(3);
         let in_one_step = self.random.once_in(2);
+        self.whole(at, &response);
         let both = &mut self.both[at];
         let (interface, host) = (&mut both.node.interface, &mut both.node.host);
         if in_one_step && interface.deliver_acknowledgement(&response, host) {
@@ -923,4 +942,15 @@ impl Both {
                 .unwrap();
         }
     }
+}
+
+/// Whether all that a response says follows from its request.
+fn is_by_token(put: &Request, response: &Response) -> bool {
+    let none = Acknowledgements::new(put.interface);
+    let whole = Response {
+        offset: put.remote_offset,
+        ..none.response(put.token, put.length)
+    };
+    let reports_offset = put.ack == AckRequest::Full && put.remote_offset != 0;
+    *response == whole && !reports_offset
 }
