@@ -647,7 +647,7 @@ mod tests {
         header.ack_requested = true;
         let bytes = sealed(&header);
         assert_eq!(bytes.len(), 144);
-        assert_eq!(bytes[..8], [3, 1, 0, 1 | 4 | 8 | 32, 1, 2, 3, 4]);
+        assert_eq!(bytes[..8], [4, 1, 0, 1 | 4 | 8 | 32, 1, 2, 3, 4]);
         let counted = |from: u8| (0..8).map(|i| from + i).collect::<Vec<u8>>();
         assert_eq!(bytes[8..16], counted(0x11));
         assert_eq!(
@@ -797,7 +797,7 @@ mod tests {
             bytes[at] = to;
             bytes
         };
-        for (at, to) in [(0, 2), (0, 4), (1, 0), (1, 6), (2, 3), (3, 3 | 64), (48, 1)] {
+        for (at, to) in [(0, 3), (0, 5), (1, 0), (1, 6), (2, 3), (3, 3 | 64), (48, 1)] {
             let read = parse(&changed(&data, at, to), 10);
             assert_eq!(read, Err(Refusal::Malformed), "byte {at}: {to}");
         }
