@@ -205,7 +205,7 @@ impl Target {
 
     fn acknowledgements(&mut self, all: &Acknowledgements, choice: u8) {
         for token in all.tokens() {
-            if let Some(response) = self.node.interface.response_of(all, token) {
+            if let Some(response) = self.node.interface.response_by_token(token) {
                 self.response(response, choice);
             }
         }

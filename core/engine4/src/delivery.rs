@@ -138,12 +138,13 @@ impl<S: Span> Interface<S> {
         true
     }
 
-    /// The response to an operation under way that such an acknowledgement stands for; none if
+    /// The response to an operation under way that was acknowledged by its token alone; none if
     /// there is no such operation.
     #[inline(always)]
-    pub fn response_of(&self, acknowledgements: &Acknowledgements, token: u32) -> Option<Response> {
+    pub fn response_by_token(&self, token: u32) -> Option<Response> {
         let (_, operation) = self.under_way(token)?;
-        Some(acknowledgements.response(token, operation.length))
+        let length = operation.length;
+        Some(Acknowledgements::response(self.number, token, length))
     }
 
     /// Where a put lands in one step; nothing if it takes three. Whether flow control sets in is

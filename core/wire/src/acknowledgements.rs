@@ -51,12 +51,12 @@ impl Acknowledgements {
         tokens.take_while(|token| *token != 0)
     }
 
-    /// The response that a token stands for, of a request to move so many bytes.
+    /// The response that a token stands for, to a request to move so many bytes.
     #[inline(always)]
-    pub fn response(&self, token: u32, length: u64) -> Response {
+    pub fn response(interface: InterfaceNumber, token: u32, length: u64) -> Response {
         Response {
             reply: false,
-            interface: self.interface(),
+            interface,
             placed: false,
             silent: false,
             token,
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn words_of_another_kind_are_no_acknowledgements() {
-        let response = of_tokens(&[]).response(5, 8);
+        let response = Acknowledgements::response(InterfaceNumber::default(), 5, 8);
         assert_eq!(Acknowledgements::parse(&response.to_words()), None);
     }
 

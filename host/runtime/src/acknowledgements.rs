@@ -6,7 +6,6 @@ use lintel_wire::{Acknowledgements, Words};
 /// What a look has to acknowledge yet: to one process, of one interface.
 pub(crate) struct GatheredAcknowledgements {
     to: ProcessId,
-    interface: InterfaceNumber,
     /// How many there are.
     count: usize,
     message: Acknowledgements,
@@ -17,7 +16,6 @@ impl GatheredAcknowledgements {
     pub(crate) fn new(to: ProcessId, interface: InterfaceNumber) -> GatheredAcknowledgements {
         GatheredAcknowledgements {
             to,
-            interface,
             count: 0,
             message: Acknowledgements::new(interface),
         }
@@ -31,7 +29,9 @@ impl GatheredAcknowledgements {
     /// Whether there is room for another one, to that process and of that interface.
     #[inline(always)]
     pub(crate) fn takes(&self, to: ProcessId, interface: InterfaceNumber) -> bool {
-        self.to == to && self.interface == interface && self.count < Acknowledgements::MOST
+        self.to == to
+            && self.message.interface() == interface
+            && self.count < Acknowledgements::MOST
     }
 
     /// Adds one, for which there is room.
@@ -45,7 +45,7 @@ impl GatheredAcknowledgements {
     #[inline(always)]
     pub(crate) fn take(&mut self) -> (ProcessId, Words) {
         let (to, words) = (self.to, self.message.to_words());
-        *self = GatheredAcknowledgements::new(to, self.interface);
+        *self = GatheredAcknowledgements::new(to, self.message.interface());
         (to, words)
     }
 }

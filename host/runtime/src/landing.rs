@@ -118,7 +118,7 @@ impl<O: Owner> Core<O> {
             let Some((interface, mut effects)) = self.interface(all.interface()) else {
                 break;
             };
-            let Some(response) = interface.response_of(all, token) else {
+            let Some(response) = interface.response_by_token(token) else {
                 continue;
             };
             if !interface.deliver_acknowledgement(&response, &mut effects) {
