@@ -147,6 +147,14 @@ impl<S: Span> Interface<S> {
         Some(Acknowledgements::response(self.number, token, length))
     }
 
+    /// Whether no entry of the priority list takes a put so far, though the portal table entry
+    /// would.
+    pub fn is_unexpected(&self, from: ProcessId, put: &Request) -> bool {
+        self.portal(put.portal).is_ok_and(|portal| {
+            portal.enabled && self.find_in(portal, List::Priority, from, put).0.is_none()
+        })
+    }
+
     /// Where a put lands in one step; nothing if it takes three. Whether flow control sets in is
     /// left to the caller.
     #[inline(always)]

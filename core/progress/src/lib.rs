@@ -29,6 +29,7 @@
 #![forbid(unsafe_code)]
 
 mod backlog;
+mod deferral;
 mod machine;
 mod polling;
 mod sleep;
@@ -36,6 +37,7 @@ mod spin;
 mod watcher;
 
 pub use backlog::{Retries, RoomNext, RoomWait};
+pub use deferral::Deferral;
 pub use machine::{BellOrder, HelperNext, Limits, Orders, Progress, Sleeper};
 pub use polling::{Polling, Wait, WaitNext};
 pub use sleep::{RETRY, SLEEP_BEFORE_BARRIER, SleepStep};

@@ -22,7 +22,7 @@ use lintel_claim::{Claim, Lease};
 use lintel_engine4::{Interface, Landed};
 use lintel_nal::{Arrival, Nal, Origin, Payload, Wake};
 use lintel_nal_shm::ShmNal;
-use lintel_progress::{RoomNext, RoomWait};
+use lintel_progress::{Deferral, RoomNext, RoomWait};
 use lintel_types::{InterfaceNumber, List, NiFail, ProcessId};
 use lintel_wire::{Message, Request, Response, Verb, Words};
 use std::net::Ipv4Addr;
@@ -63,12 +63,35 @@ pub(crate) struct Core<O: Owner> {
     /// How often callers still try to land a message like an earlier one. More often than every
     /// fifth time it pays.
     pub(crate) landing_tries: u32,
-    /// An unexpected message has come since the look at what has arrived began.
-    pub(crate) took_unexpected: bool,
+    /// What became of an unexpected message that the last look at what has arrived has met.
+    pub(crate) unexpected: Unexpected,
+    /// Whether a caller's look leaves such a message for the next one.
+    deferral: Deferral,
     /// When peers were last checked.
     peers_checked: Instant,
     /// The process that the library serves has ended: peers can't reach it any more.
     pub(crate) has_lost_owner: bool,
+}
+
+/// The unexpected message that ends a caller's look.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Unexpected {
+    /// There was none so far.
+    None,
+    /// It has landed.
+    Taken,
+    /// It is still the next message.
+    Left,
+}
+
+/// What became of a message that was looked at.
+enum Handled {
+    /// It has been dealt with.
+    InOneStep,
+    /// It is still the next one.
+    Left,
+    /// It takes more steps.
+    No,
 }
 
 /// What the log says of a process that is lost to this one.
@@ -125,7 +148,8 @@ impl<O: Owner> Core<O> {
             unprepared_sends: 0,
             unprepared_landings: 0,
             landing_tries: 0,
-            took_unexpected: false,
+            unexpected: Unexpected::None,
+            deferral: Deferral::default(),
             peers_checked: Instant::now(),
             has_lost_owner: false,
         }
@@ -161,7 +185,7 @@ impl<O: Owner> Core<O> {
     /// As [`progress`](Self::progress); ends also where `is_over` says so.
     #[inline(always)]
     fn progress_until(&mut self, is_over: impl Fn(&Self) -> bool) -> usize {
-        self.took_unexpected = false;
+        self.unexpected = Unexpected::None;
         let mut handled = 0;
         while handled < BATCH {
             if let Some(arrival) = self.transports.nal.next() {
@@ -170,7 +194,7 @@ impl<O: Owner> Core<O> {
             } else {
                 break;
             }
-            handled += self.handle_inline(BATCH);
+            handled += self.handle_inline(BATCH, false);
             if self.take_queued_more() || is_over(self) {
                 break;
             }
@@ -185,15 +209,20 @@ impl<O: Owner> Core<O> {
     }
 
     /// As [`progress`](Self::progress), by a caller that polls again: inline messages, which
-    /// most are, and the others only if there is none. Ends also with an unexpected message: the
-    /// caller may be about to append entries for those behind it.
+    /// most are, and the others only if there is none. Ends also with an unexpected message, or
+    /// in front of it: the caller may be about to append entries for it, or for those behind it. One
+    /// that is left counts as one that has arrived.
     #[inline(always)]
     fn progress_of_caller(&mut self) -> usize {
-        self.took_unexpected = false;
+        self.unexpected = Unexpected::None;
         for look in 0..=self.transports.nal.inline_polls() {
-            let handled = self.handle_inline(BATCH);
-            if handled > 0 {
-                return handled + self.progress_own();
+            let handled = self.handle_inline(BATCH, true);
+            let is_left = self.unexpected == Unexpected::Left;
+            if handled > 0 || is_left {
+                if self.unexpected == Unexpected::None {
+                    self.deferral.on_looked(handled);
+                }
+                return handled + usize::from(is_left) + self.progress_own();
             }
             if look == 0 {
                 let others = self.progress_until_unexpected();
@@ -208,36 +237,57 @@ impl<O: Owner> Core<O> {
     /// As [`progress`](Self::progress); ends also with an unexpected message.
     #[inline(never)]
     fn progress_until_unexpected(&mut self) -> usize {
-        self.progress_until(|core| core.took_unexpected)
+        self.progress_until(|core| core.unexpected == Unexpected::Taken)
     }
 
     /// Handles messages that have their bytes with them, at most so many, and none behind an unexpected
-    /// one.
+    /// one, which a caller may leave.
     #[inline(always)]
-    fn handle_inline(&mut self, most: usize) -> usize {
+    fn handle_inline(&mut self, most: usize, by_caller: bool) -> usize {
         match self.transports.nal {
-            Transport::Shm(_) => self.handle_inline_on::<ShmNal>(most),
-            _ => self.handle_inline_on::<Transport>(most),
+            Transport::Shm(_) => self.handle_inline_on::<ShmNal>(most, by_caller),
+            _ => self.handle_inline_on::<Transport>(most, by_caller),
         }
     }
 
     /// As [`handle_inline`](Self::handle_inline), on a transport whose type is known.
     #[inline(never)]
-    fn handle_inline_on<N: OfTransport>(&mut self, most: usize) -> usize {
+    fn handle_inline_on<N: OfTransport>(&mut self, most: usize, by_caller: bool) -> usize {
         let mut handled = 0;
         while handled < most {
             let next = N::of(&mut self.transports.nal).and_then(N::next_inline);
             let Some((origin, words, claim)) = next else {
                 break;
             };
-            self.on_inline::<N>(origin, &words, claim);
+            let behind = by_caller.then_some(handled);
+            match self.on_inline::<N>(origin, &words, claim, behind) {
+                Handled::InOneStep => {}
+                Handled::Left => break,
+                // A copy, so that the common path has none in memory.
+                Handled::No => self.on_message(origin, &{ words }, Payload::Inline(claim)),
+            }
             handled += 1;
-            if self.took_unexpected {
+            if self.unexpected != Unexpected::None {
                 break;
             }
         }
         self.transports.send_acknowledgements();
         handled
+    }
+
+    /// Whether a caller's look, which has handled so many messages, leaves this put: the caller
+    /// may be about to append an entry for it.
+    #[inline(never)]
+    fn leaves(&mut self, origin: Origin, words: &Words, handled: usize) -> bool {
+        let is_unexpected = Request::parse_put(words).is_some_and(|put| {
+            let opened = self.interfaces[put.interface.position()].as_ref();
+            opened.is_some_and(|opened| opened.interface.is_unexpected(origin.process, &put))
+        });
+        let leaves = is_unexpected && self.deferral.on_unexpected(handled);
+        if leaves {
+            self.unexpected = Unexpected::Left;
+        }
+        leaves
     }
 
     /// Messages of this process to itself, what peers have counted, and what is queued.
@@ -379,11 +429,25 @@ impl<O: Owner> Core<O> {
     }
 
     /// A message from elsewhere whose bytes came with it; most are puts that land in one step,
-    /// and acknowledgements that end them in one.
+    /// and acknowledgements that end them in one. `behind` is how many a caller's look has handled
+    /// before it, if it is a caller that looks.
     #[inline(always)]
-    fn on_inline<N: OfTransport>(&mut self, origin: Origin, words: &Words, body: Claim) {
+    fn on_inline<N: OfTransport>(
+        &mut self,
+        origin: Origin,
+        words: &Words,
+        body: Claim,
+        behind: Option<usize>,
+    ) -> Handled {
         let is_done = match Request::parse_put(words) {
-            Some(put) => self.deliver(origin, &put, body),
+            Some(put) => {
+                let is_done = self.deliver(origin, &put, body);
+                if !is_done && behind.is_some_and(|behind| self.leaves(origin, &{ *words }, behind))
+                {
+                    return Handled::Left;
+                }
+                is_done
+            }
             None => {
                 self.deliver_acknowledgements(origin, words)
                     || self.deliver_acknowledgement(words)
@@ -394,9 +458,11 @@ impl<O: Owner> Core<O> {
             self.offer_private(origin, &{ *words });
         }
         match N::of(&mut self.transports.nal) {
-            Some(nal) if is_done => nal.done(origin),
-            // A copy, so that the common path has none in memory.
-            _ => self.on_message(origin, &{ *words }, Payload::Inline(body)),
+            Some(nal) if is_done => {
+                nal.done(origin);
+                Handled::InOneStep
+            }
+            _ => Handled::No,
         }
     }
 
@@ -504,7 +570,7 @@ impl<O: Owner> Core<O> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Network, put_of, segment, wait_until};
+    use crate::testing::{Network, Peer, put_of, segment, wait_until};
     use lintel_types::{Error, EventKind, MeOptions};
     use std::sync::atomic::Ordering;
 
@@ -525,30 +591,66 @@ mod tests {
         wait_until("peers are checked again and again", || checks() > 2);
     }
 
-    /// Who polls may be about to append entries for the messages behind it.
-    #[test]
-    fn a_callers_look_ends_with_an_unexpected_message() -> Result<(), Error> {
+    /// Two peers, of which the second one takes a message at a time and has an overflow entry, and
+    /// so many messages for it that wait.
+    fn with_waiting(messages: usize) -> Result<(Network, Peer, Peer), Error> {
         let network = Network::default();
         let (one, two) = (network.peer(1), network.peer(2));
         network.holds_arrivals.store(true, Ordering::SeqCst);
         two.library.unlink(two.entry)?;
         two.append_behind(MeOptions::USE_ONCE, List::Priority)?;
         two.append_behind(MeOptions::empty(), List::Overflow)?;
-        (0..5).for_each(|_| one.put(&two, 8));
+        (0..messages).for_each(|_| one.put(&two, 8));
+        Ok((network, one, two))
+    }
+
+    /// Who polls may be about to append entries for it, and for the messages behind it.
+    #[test]
+    fn a_callers_look_leaves_an_unexpected_message_once_and_ends_behind_it() -> Result<(), Error> {
+        let (network, _one, two) = with_waiting(5)?;
         let mut left = Vec::new();
         // Under one lock, so that the helper takes none.
         two.library.with_core(|core| {
             network.holds_arrivals.store(false, Ordering::SeqCst);
-            for _ in 0..3 {
+            for _ in 0..5 {
                 core.poll(1);
                 left.push(network.waiting(two.me));
             }
         });
         assert_eq!(
             left,
-            [3, 2, 1],
-            "an expected and an unexpected one, then one each time"
+            [4, 4, 3, 3, 2],
+            "behind an expected one, in vain, and then each by the second look"
         );
+        Ok(())
+    }
+
+    /// MPI libraries poll until nothing more comes before a program can post its next receive.
+    #[test]
+    fn a_message_that_was_left_meets_the_entry_appended_for_it() -> Result<(), Error> {
+        let (network, _one, two) = with_waiting(2)?;
+        two.library.with_core(|core| {
+            network.holds_arrivals.store(false, Ordering::SeqCst);
+            core.poll(1);
+            core.poll(1);
+            network.holds_arrivals.store(true, Ordering::SeqCst);
+        });
+        two.append_behind(MeOptions::USE_ONCE, List::Priority)?;
+        network.holds_arrivals.store(false, Ordering::SeqCst);
+        let kinds = [0; 4].map(|_| two.event().kind);
+        let of_each = [EventKind::Put, EventKind::AutoUnlink];
+        assert_eq!(kinds, [of_each, of_each].concat()[..]);
+        Ok(())
+    }
+
+    #[test]
+    fn progress_for_no_caller_leaves_no_unexpected_message() -> Result<(), Error> {
+        let (network, _one, two) = with_waiting(5)?;
+        two.library.with_core(|core| {
+            network.holds_arrivals.store(false, Ordering::SeqCst);
+            core.progress();
+            assert_eq!(network.waiting(two.me), 0);
+        });
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! What arrives: requests land where the engine says, replies go to the operation that
 //! awaits them. Bytes are moved by the owner's [`Mover`].
 
-use crate::core::Core;
+use crate::core::{Core, Unexpected};
 use crate::exchange::{Exchange, SHORT_EXCHANGE};
 use crate::landing_lent::moves_lent;
 use crate::mover::{Extent, MoveParts, Mover, Source};
@@ -37,7 +37,9 @@ impl<O: Owner> Core<O> {
             Ok(accepted) => {
                 let (pieces, landed) =
                     interface.begin_landing(accepted, origin.process, origin.uid, request);
-                self.took_unexpected |= landed.is_unexpected();
+                if landed.is_unexpected() {
+                    self.unexpected = Unexpected::Taken;
+                }
                 match payload {
                     Payload::Lent(loan) if moves_lent(&landed) => {
                         return self.land_lent(origin, pieces, landed, loan);

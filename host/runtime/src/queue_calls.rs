@@ -74,8 +74,10 @@ impl Library<LocalProcess> {
             return Err(Error::Aborted);
         }
         let mut has_polled = false;
+        let activity = self.activity();
+        let first = turn(activity, handles.len());
         loop {
-            if let Some(taken) = self.first_event_of(handles, &take)? {
+            if let Some(taken) = self.first_event_of(handles, first, &take)? {
                 return Ok(taken);
             }
             if has_polled || self.lookout.is_quiet() {
@@ -83,6 +85,9 @@ impl Library<LocalProcess> {
             }
             if let Some(taken) = self.poll_for_event(handles, &take) {
                 return Ok(taken);
+            }
+            if self.activity() == activity {
+                return Err(Error::EqEmpty);
             }
             has_polled = true;
         }
@@ -97,7 +102,10 @@ impl Library<LocalProcess> {
         take: impl Fn(Taken, usize) -> R,
     ) -> Result<R> {
         self.check_alive()?;
-        let any = || self.first_event_of(handles, &take);
+        let any = || {
+            let first = turn(self.activity(), handles.len());
+            self.first_event_of(handles, first, &take)
+        };
         let awaits = || events_in(handles);
         let poll = || match self.lookout.is_quiet() {
             true => None,
@@ -107,7 +115,7 @@ impl Library<LocalProcess> {
             .ok_or(Error::EqEmpty)
     }
 
-    /// Gives `take` the next event of any of the queues.
+    /// Gives `take` the next event of any of the queues, tried from `first` on.
     ///
     /// # Errors
     /// `ArgInvalid` for a handle that isn't a live queue, `NoInit`.
@@ -115,9 +123,10 @@ impl Library<LocalProcess> {
     fn first_event_of<R>(
         &self,
         handles: &[Handle],
+        first: usize,
         take: impl Fn(Taken, usize) -> R,
     ) -> Result<Option<R>> {
-        while let Some((queue, which)) = self.first_filled(handles)? {
+        while let Some((queue, which)) = self.first_filled(handles, first)? {
             // If another thread has taken it, another queue may have one.
             if let Some(taken) = queue.pop() {
                 return Ok(Some(take(taken, which)));
@@ -126,14 +135,17 @@ impl Library<LocalProcess> {
         Ok(None)
     }
 
-    /// The first of the queues that has an event, and which it is. What has happened so far says
-    /// which queue's turn it is.
+    /// The first of the queues, tried from `first` on, that has an event, and which it is.
     ///
     /// # Errors
     /// `ArgInvalid` for a handle that isn't a live queue, `NoInit`.
     #[inline(always)]
-    fn first_filled(&self, handles: &[Handle]) -> Result<Option<(&EventQueue, usize)>> {
-        let mut which = self.activity() as usize % handles.len().max(1);
+    fn first_filled(
+        &self,
+        handles: &[Handle],
+        first: usize,
+    ) -> Result<Option<(&EventQueue, usize)>> {
+        let mut which = first;
         for _ in handles {
             let handle = handles[which];
             match self.tables_of(handle).queue(handle) {
@@ -205,6 +217,15 @@ impl Library<LocalProcess> {
     }
 }
 
+/// Which of so many it is the turn of, after so much has happened: without a division, which takes
+/// longer than all else here.
+#[inline(always)]
+fn turn(activity: u64, among: usize) -> usize {
+    // Multiples of the golden ratio, in units of a whole turn of 2^32.
+    let angle = activity.wrapping_mul(0x9E37_79B9) & 0xffff_ffff;
+    ((angle * among as u64) >> 32) as usize
+}
+
 /// When a timeout (ms) is over; nothing where it never is.
 pub(crate) fn deadline(timeout: u32) -> Option<Instant> {
     (timeout != FOREVER).then(|| Instant::now() + Duration::from_millis(timeout.into()))
@@ -254,6 +275,21 @@ mod tests {
     use lintel_types::EventKind;
     use std::sync::atomic::{AtomicBool, Ordering};
 
+    #[test]
+    fn each_of_several_queues_has_its_turn() {
+        for among in 1..=64 {
+            let mut turns = vec![0; among];
+            for activity in 0..100 * among as u64 {
+                turns[turn(activity, among)] += 1;
+            }
+            assert!(
+                turns.iter().all(|turns| (90..110).contains(turns)),
+                "{turns:?}"
+            );
+            assert!(turn(u64::MAX, among) < among);
+        }
+    }
+
     /// Who is about to sleep looks once more, and mustn't miss the event of the other queue.
     #[test]
     fn a_look_at_two_queues_finds_the_event_of_one_while_another_thread_empties_the_other()
@@ -275,7 +311,7 @@ mod tests {
             });
             let finds = |_| {
                 shared.push(&event);
-                let found = library.first_event_of(&handles, |_, which| which);
+                let found = library.first_event_of(&handles, 0, |_, which| which);
                 if found == Ok(Some(1)) {
                     own.push(&event);
                 }
