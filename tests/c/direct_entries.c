@@ -100,6 +100,27 @@ static void move_bytes(struct side *side)
     }
 }
 
+/* Short puts and gets move their bytes and no others, at any offset. */
+static void move_few_bytes(struct side *side)
+{
+    enum { AROUND = 8, MOST = 140 };
+    for (size_t length = 0; length <= MOST; length++) {
+        rig_fill(side->out, MOST + 2 * AROUND, 200);
+        put(side, length, MOST + 2 * AROUND);
+        rig_fill(side->out, length, (unsigned)length);
+        put(side, length + AROUND, length);
+        memset(side->in, 0, MOST + 2 * AROUND);
+        get(side, length + AROUND, length);
+        rig_check_fill(side->in, length, (unsigned)length);
+        for (size_t place = length; place < MOST + 2 * AROUND; place++) SAME(side->in[place], 0);
+        get(side, length, MOST + 2 * AROUND);
+        for (size_t place = 0; place < MOST + 2 * AROUND; place++) {
+            const int is_inside = place >= AROUND && place < AROUND + length;
+            SAME(side->in[place], is_inside ? rig_byte(place - AROUND, (unsigned)length) : rig_byte(place, 200));
+        }
+    }
+}
+
 static void compute(struct side *side)
 {
     uint64_t zero = 0;
@@ -323,6 +344,7 @@ static void try_all(struct side *side, unsigned int matching)
     pmi_barrier(&side->rig.pmi);
     if (side->rig.pmi.rank == 0) {
         move_bytes(side);
+        move_few_bytes(side);
         compute(side);
         trigger_a_message_to_itself(side, matching);
     }

@@ -1,11 +1,11 @@
 //! Data movement.
 //!
-//! What is like an earlier call is repeated: on memory of a peer ([`Process::repeat_word`]), or by a
+//! What is like an earlier call is repeated: on memory of a peer ([`Process::repeat_short`]), or by a
 //! message ([`Process::repeat_send`]). Each function tries the shortest way, in which it calls no
 //! other one, and gives what takes more to a function with the same arguments, which the compiler
 //! then leaves where they are.
 //!
-//! [`Process::repeat_word`]: lintel_runtime::Process::repeat_word
+//! [`Process::repeat_short`]: lintel_runtime::Process::repeat_short
 //! [`Process::repeat_send`]: lintel_runtime::Process::repeat_send
 
 use crate::convert::code;
@@ -177,12 +177,6 @@ fn start(transfer: impl Fn() -> Transfer) -> c_int {
     code(process().start_by(transfer))
 }
 
-/// Repeats a put or get of any length, if it can be.
-#[inline(never)]
-fn repeat_bytes(asked: &Asked) -> bool {
-    process().repeat_bytes(asked)
-}
-
 /// The value of a result, or the return of its error's code.
 macro_rules! parsed {
     ($result:expr) => {
@@ -218,7 +212,7 @@ impl PutArguments {
     #[inline(always)]
     fn repeat_in_place(self) -> bool {
         match process().repeats() {
-            true => process().repeat_word(&self.asked()),
+            true => process().repeat_short(&self.asked()),
             false => {
                 process().repeats_sends()
                     && self.ack_req == NO_ACK
@@ -231,7 +225,7 @@ impl PutArguments {
     #[inline(always)]
     fn repeat(self) -> bool {
         if process().repeats() {
-            return self.length != WORD && repeat_bytes(&self.asked());
+            return self.length != WORD && process().repeat_bytes(&self.asked());
         }
         match AckRequest::try_from(self.ack_req) {
             Ok(ack) => process().repeats_sends() && process().repeat_send(&self.transfer(ack)),
@@ -264,7 +258,7 @@ impl GetArguments {
     #[inline(always)]
     fn repeat(self) -> bool {
         match process().repeats() {
-            true => self.length != WORD && repeat_bytes(&self.asked()),
+            true => self.length != WORD && process().repeat_bytes(&self.asked()),
             false => process().repeats_sends() && process().repeat_send(&self.transfer()),
         }
     }
@@ -415,7 +409,7 @@ pub extern "C" fn PtlGet(
             hdr_data: 0,
         },
     };
-    if process().repeats() && process().repeat_word(&given.asked()) {
+    if process().repeats() && process().repeat_short(&given.asked()) {
         return OK;
     }
     repeat_get(

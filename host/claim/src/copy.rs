@@ -22,6 +22,18 @@ pub fn copy(from: Claim, to: Claim) -> u64 {
     length
 }
 
+/// As [`copy`], without a call of a function, but only 16 to 64 bytes; nothing, with nothing done, for
+/// all other lengths.
+#[inline(always)]
+pub fn copy_short(from: Claim, to: Claim) -> Option<u64> {
+    let length = from.len().min(to.len());
+    (16..=64).contains(&length).then(|| {
+        // SAFETY: `length` bytes are readable in `from` and writable in `to` (Claim::new).
+        unsafe { move_four(from.start(), to.start(), length as usize) };
+        length
+    })
+}
+
 /// Copies from one list of claims to another as if each list were one piece, until
 /// either ends; returns the bytes copied. Pieces are moved in order: if a piece of
 /// `to` overlaps a later piece of `from`, the later one is read as overwritten.
@@ -154,14 +166,16 @@ unsafe fn move_ends<T: Copy>(from: *const u8, to: *mut u8, count: usize) {
     unsafe { to.add(last).cast::<T>().write_unaligned(tail) };
 }
 
-/// Moves 33 to 64 bytes as two lanes from the front and two up to the end.
+/// Moves 16 to 64 bytes as two lanes from the front and two up to the end, which may share bytes.
 ///
 /// # Safety
 ///
-/// As for [`move_bytes`], and `32 <= count <= 64`.
+/// As for [`move_bytes`], and `16 <= count <= 64`.
 #[inline(always)]
 unsafe fn move_four(from: *const u8, to: *mut u8, count: usize) {
-    let places = [0, 16, count - 32, count - 16];
+    let last = count - 16;
+    let second = last.min(16);
+    let places = [0, second, last - second, last];
     // SAFETY: every place plus 16 is at most `count`.
     let lanes = places.map(|at| unsafe { from.add(at).cast::<Lane>().read_unaligned() });
     for (at, lane) in places.into_iter().zip(lanes) {

@@ -1,7 +1,7 @@
 //! Claims, copies and regions against plain slices.
 
 use lintel_claim::{
-    Claim, Datatype, Operation, Region, atomic, copy, copy_checked, copy_vectored, swap,
+    Claim, Datatype, Operation, Region, atomic, copy, copy_checked, copy_short, copy_vectored, swap,
 };
 use proptest::prelude::*;
 
@@ -23,8 +23,22 @@ fn pattern(length: usize) -> Vec<u8> {
         .collect()
 }
 
+/// As `copy`, by the way of short lengths where there is one.
+fn copy_by_length(from: Claim, to: Claim) -> u64 {
+    let length = from.len().min(to.len());
+    let copied = copy_short(from, to);
+    assert_eq!(copied.is_some(), (16..=64).contains(&length), "{length}");
+    copied.unwrap_or_else(|| copy(from, to))
+}
+
+const COPIES: [fn(Claim, Claim) -> u64; 2] = [copy, copy_by_length];
+
 #[test]
 fn a_copy_moves_exactly_its_bytes_at_every_length_and_alignment() {
+    COPIES.into_iter().for_each(moves_exactly_its_bytes);
+}
+
+fn moves_exactly_its_bytes(copy: fn(Claim, Claim) -> u64) {
     for length in (0..=140).chain([1000, 2500, 4096]) {
         for (from, to) in [(0, 0), (1, 0), (0, 3), (5, 9), (2, 4110)] {
             let source = region_of(&pattern(9000));
@@ -61,7 +75,7 @@ fn copies_and_atomics_stay_inside_blocks_of_their_exact_size() {
         let mut seen = vec![0; length];
         let sink = on_heap(length, |sink| {
             on_heap(length, |source| {
-                assert_eq!(copy(source, sink), length as u64);
+                assert_eq!(COPIES.map(|copy| copy(source, sink)), [length as u64; 2]);
                 assert_eq!(source.read(&mut seen), length);
                 assert_eq!(copy_vectored(&[source, source], &[sink]), length as u64);
                 for datatype in Datatype::ALL {
@@ -76,6 +90,10 @@ fn copies_and_atomics_stay_inside_blocks_of_their_exact_size() {
 
 #[test]
 fn a_copy_over_itself_reads_before_it_writes() {
+    COPIES.into_iter().for_each(reads_before_it_writes);
+}
+
+fn reads_before_it_writes(copy: fn(Claim, Claim) -> u64) {
     for length in (0..=140).chain([500, 3000]) {
         for (from, to) in (0..20).flat_map(|shift| [(20, shift), (shift, 20)]) {
             let region = region_of(&pattern(3100));

@@ -5,7 +5,7 @@ use crate::core::Core;
 use crate::library::Library;
 use crate::mover::Mover;
 use crate::owner::{LocalProcess, Owner};
-use crate::prepared::{Asked, Ends, Prepared, WORD};
+use crate::prepared::{Asked, Ends, Prepared, SHORT, WORD};
 use crate::resources::Placement;
 use lintel_engine4::Transfer;
 use lintel_lock::lock_by_bias;
@@ -26,6 +26,18 @@ impl Library<LocalProcess> {
                 WORD,
                 #[inline(always)]
                 |operation, near| operation.run_word(near, asked),
+            )
+    }
+
+    /// As [`repeat_word`](Self::repeat_word), or a put or get of 16 to 64 bytes.
+    #[inline(always)]
+    pub(crate) fn repeat_short(&self, asked: &Asked) -> bool {
+        asked.length <= SHORT
+            && self.repeat_quickly(
+                asked,
+                asked.length,
+                #[inline(always)]
+                |operation, near| operation.run_short(near, asked),
             )
     }
 

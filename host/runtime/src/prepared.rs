@@ -4,7 +4,7 @@
 //! the table of its direct entries.
 
 use lintel_bridge::CounterCell;
-use lintel_claim::{Claim, WordClaim, copy, word_atomic};
+use lintel_claim::{Claim, WordClaim, copy, copy_short, word_atomic};
 use lintel_engine4::{PreparedCounts, Transfer};
 use lintel_nal_shm::{DirectPlace, MAX_DIRECT, QuickPlace, ShmNal};
 use lintel_types::{CounterIndex, Handle, Operation, ProcessId};
@@ -12,6 +12,8 @@ use lintel_wire::Verb;
 
 /// Bytes of the words that are accessed in the fewest instructions.
 pub(crate) const WORD: u64 = size_of::<u64>() as u64;
+/// The most bytes that are copied without a call of a function.
+pub(crate) const SHORT: u64 = 64;
 /// Operations of a verb that are kept, a power of two.
 const PLACES: usize = 16;
 
@@ -311,9 +313,35 @@ impl Prepared {
         )
     }
 
+    /// As [`run_word`](Self::run_word), or a put or get of 16 to 64 bytes, without a call of a
+    /// function.
+    #[inline(always)]
+    pub(crate) fn run_short(&self, near: &mut ShmNal, asked: &Asked) -> Option<()> {
+        match asked.length {
+            WORD => self.run_word(near, asked),
+            _ => self.run_by(near, asked, copy_short),
+        }
+    }
+
     /// As [`run_word`](Self::run_word), a put or get of any length.
     #[inline(always)]
     pub(crate) fn run_bytes(&self, near: &mut ShmNal, asked: &Asked) -> Option<()> {
+        self.run_by(
+            near,
+            asked,
+            #[inline(always)]
+            |from, to| Some(copy(from, to)),
+        )
+    }
+
+    /// A put or get whose bytes a function copies.
+    #[inline(always)]
+    fn run_by(
+        &self,
+        near: &mut ShmNal,
+        asked: &Asked,
+        copy: impl FnOnce(Claim, Claim) -> Option<u64>,
+    ) -> Option<()> {
         let (place, length) = (&self.quick.target, asked.length);
         if length > MAX_DIRECT {
             return None;
@@ -327,7 +355,7 @@ impl Prepared {
         near.access_quickly(
             place,
             #[inline(always)]
-            || Some(copy(from, to)),
+            || copy(from, to),
         )?;
         Some(())
     }

@@ -213,6 +213,12 @@ impl Process {
         self.library.repeat_word(asked)
     }
 
+    /// As [`repeat_word`](Self::repeat_word), or a put or get of 16 to 64 bytes.
+    #[inline(always)]
+    pub fn repeat_short(&'static self, asked: &Asked) -> bool {
+        self.library.repeat_short(asked)
+    }
+
     /// As [`repeat_word`](Self::repeat_word), of any length.
     #[inline(always)]
     pub fn repeat_bytes(&'static self, asked: &Asked) -> bool {
