@@ -22,8 +22,8 @@ pub struct Deferral {
     in_vain: bool,
     /// How many useless deferrals there may be.
     credit: u32,
-    /// Unexpected messages that weren't deferred for want of credit.
-    taken: u32,
+    /// Unexpected messages so far, each counted once.
+    met: u32,
 }
 
 impl Default for Deferral {
@@ -32,7 +32,7 @@ impl Default for Deferral {
             is_left: false,
             in_vain: false,
             credit: MOST_CREDIT,
-            taken: 0,
+            met: 0,
         }
     }
 }
@@ -45,8 +45,8 @@ impl Deferral {
             self.on_looked(handled);
         }
         if !self.is_left {
-            self.taken = self.taken.wrapping_add(1);
-            self.is_left = self.credit > 0 || self.taken % TRY_EVERY == 0;
+            self.met = self.met.wrapping_add(1);
+            self.is_left = self.credit > 0 || self.met % TRY_EVERY == 0;
             self.in_vain = handled == 0;
             return self.is_left;
         }
