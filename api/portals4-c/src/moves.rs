@@ -212,7 +212,7 @@ impl PutArguments {
     #[inline(always)]
     fn repeat_in_place(self) -> bool {
         match process().repeats() {
-            true => process().repeat_short(&self.asked()),
+            true => process().repeat_word(&self.asked()),
             false => {
                 process().repeats_sends()
                     && self.ack_req == NO_ACK
