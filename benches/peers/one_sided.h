@@ -39,7 +39,7 @@ struct shared {
     volatile int    state;
     volatile int    ready[2];
     char            address[2][MOST_ADDRESS]; /* how the other process reaches this one */
-    char            copied[LARGEST];
+    _Alignas(4096) char copied[LARGEST]; /* as far into its page as what is copied there */
 };
 
 static struct shared *shared;
