@@ -33,13 +33,10 @@ static int is_sender(const struct side *side)
 static void append(struct side *side, ptl_pt_index_t portal, ptl_list_t list, void *start, ptl_size_t length,
                    unsigned int options)
 {
-    ptl_handle_me_t handle;
-    ptl_me_t        me = {.start = start, .length = length, .uid = PTL_UID_ANY, .ct_handle = side->turn};
-    me.match_id.phys.nid = PTL_NID_ANY;
-    me.match_id.phys.pid = PTL_PID_ANY;
-    me.options           = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE | options;
+    ptl_me_t me = {.start = start, .length = length, .ct_handle = side->turn};
+    me.options  = PTL_ME_EVENT_LINK_DISABLE | options;
     if (list == PTL_OVERFLOW_LIST) me.min_free = 64;
-    OK(PtlMEAppend(side->rig.ni, portal, &me, list, start, &handle));
+    rig_append_for_all(&side->rig, portal, list, me);
 }
 
 static void post(struct side *side, ptl_pt_index_t portal, uint64_t number)

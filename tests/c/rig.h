@@ -145,6 +145,17 @@ static inline unsigned char rig_byte(size_t place, unsigned int salt)
     return (unsigned char)(place * 31 + place / 251 + salt * 17 + 1);
 }
 
+/* Appends an entry for puts of all processes, with `start` as its user pointer. */
+static inline void rig_append_for_all(const struct rig *rig, ptl_pt_index_t portal, ptl_list_t list, ptl_me_t me)
+{
+    ptl_handle_me_t handle;
+    me.uid               = PTL_UID_ANY;
+    me.match_id.phys.nid = PTL_NID_ANY;
+    me.match_id.phys.pid = PTL_PID_ANY;
+    me.options |= PTL_ME_OP_PUT;
+    OK(PtlMEAppend(rig->ni, portal, &me, list, me.start, &handle));
+}
+
 static inline void rig_fill(unsigned char *buffer, size_t length, unsigned int salt)
 {
     for (size_t place = 0; place < length; place++) {

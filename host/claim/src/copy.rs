@@ -22,12 +22,15 @@ pub fn copy(from: Claim, to: Claim) -> u64 {
     length
 }
 
-/// As [`copy`], without a call of a function, but only 16 to 64 bytes; nothing, with nothing done, for
+/// The most bytes that [`copy_short`] moves.
+pub const SHORT: u64 = 64;
+
+/// As [`copy`], without a call of a function, but only 16 to [`SHORT`] bytes; nothing, with nothing done, for
 /// all other lengths.
 #[inline(always)]
 pub fn copy_short(from: Claim, to: Claim) -> Option<u64> {
     let length = from.len().min(to.len());
-    (16..=64).contains(&length).then(|| {
+    (16..=SHORT).contains(&length).then(|| {
         // SAFETY: `length` bytes are readable in `from` and writable in `to` (Claim::new).
         unsafe { move_four(from.start(), to.start(), length as usize) };
         length

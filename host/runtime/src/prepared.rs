@@ -12,8 +12,6 @@ use lintel_wire::Verb;
 
 /// Bytes of the words that are accessed in the fewest instructions.
 pub(crate) const WORD: u64 = size_of::<u64>() as u64;
-/// The most bytes that are copied without a call of a function.
-pub(crate) const SHORT: u64 = 64;
 /// Operations of a verb that are kept, a power of two.
 const PLACES: usize = 16;
 
