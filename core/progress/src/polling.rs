@@ -11,7 +11,7 @@ const WAKE_PEERS_AFTER: [Duration; 2] = [Duration::from_micros(15), Duration::fr
 /// How often peers are woken from then on.
 const WAKE_PEERS_EVERY: Duration = Duration::from_micros(1000);
 /// Polls in vain between two looks at the clock; some microseconds.
-const POLLS_PER_LOOK_AT_PEERS: u32 = 256;
+const POLLS_PER_LOOK_AT_PEERS: u32 = 32;
 /// Polls before a waiter sleeps; well above what an answer from a running peer takes. The polls
 /// themselves yield the processor if others wait for it.
 const POLLS_BEFORE_SLEEP: u32 = 16384;
@@ -38,6 +38,12 @@ impl Polling {
     pub fn on_found(&mut self) {
         self.in_vain = 0;
         self.spin.found();
+    }
+
+    /// Callers wait for something else from now on: the time after which peers are woken begins.
+    #[inline(always)]
+    pub fn begin(&mut self) {
+        self.in_vain = 0;
     }
 
     /// So many polls have found nothing; whether peers are to be woken now. `now` is the time
@@ -132,8 +138,8 @@ mod tests {
     #[test]
     fn peers_are_woken_soon_once_more_and_then_seldom() {
         let woken = wakes(&mut Polling::default(), 1, 31_000);
-        // 25.6 µs to the first look at the clock, and a look each 25.6 µs from then on.
-        assert_eq!(woken, [512, 1024, 10_240 + 256, 20_224 + 256, 30_464]);
+        // 3.2 µs to the first look at the clock, and a look each 3.2 µs from then on.
+        assert_eq!(woken, [192, 640, 10_048, 20_032, 30_048]);
     }
 
     #[test]
@@ -145,10 +151,18 @@ mod tests {
     #[test]
     fn a_poll_that_finds_something_starts_the_time_anew() {
         let mut polling = Polling::default();
-        assert_eq!(wakes(&mut polling, 1, 600), [512]);
+        assert_eq!(wakes(&mut polling, 1, 600), [192]);
         polling.on_found();
         assert!(!polling.yields(1), "it is found, not in vain");
-        assert_eq!(wakes(&mut polling, 1, 600), [512]);
+        assert_eq!(wakes(&mut polling, 1, 600), [192]);
+    }
+
+    #[test]
+    fn callers_that_wait_for_something_else_have_peers_woken_as_soon_again() {
+        let mut polling = Polling::default();
+        assert_eq!(wakes(&mut polling, 1, 600), [192]);
+        polling.begin();
+        assert_eq!(wakes(&mut polling, 1, 600), [192]);
     }
 
     #[test]
@@ -156,7 +170,7 @@ mod tests {
         let mut polling = Polling::default();
         assert!(!polling.on_nothing(u32::MAX - 1, || POLL));
         assert!(!polling.on_nothing(9, || POLL * 2));
-        assert_eq!(wakes(&mut polling, 1, 600), [505]);
+        assert_eq!(wakes(&mut polling, 1, 600), [185]);
     }
 
     #[test]

@@ -317,6 +317,9 @@ impl<O: Owner> Core<O> {
             self.wakeup.poll_found();
         } else {
             self.receives_stream = false;
+            if answers {
+                self.wakeup.begin_polling();
+            }
             if self.wakeup.poll_in_vain(polls) {
                 self.wake_peers();
             }

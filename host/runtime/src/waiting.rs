@@ -153,6 +153,7 @@ impl<O: Owner> Core<O> {
     /// After a caller's sleep, with or without one that takes its place.
     fn after_sleep(&mut self) {
         self.progress();
+        self.wakeup.begin_polling();
         self.note_arrivals();
         self.check_peers();
         if self.wakeup.end_sleep() {

@@ -46,6 +46,12 @@ impl Wakeup {
         }
     }
 
+    /// A caller polls for something else from now on: for the answer to what was sent, or what
+    /// follows a sleep.
+    pub(crate) fn begin_polling(&mut self) {
+        self.polling.begin();
+    }
+
     #[cold]
     fn show_wait(&mut self, waits: bool) {
         self.shows_wait = waits;
