@@ -3,16 +3,13 @@
  * too: whichever of them moves the bytes, all of them arrive without a call of the target, each operation has
  * its events, and nothing is written once an entry is unlinked.
  */
-#define _POSIX_C_SOURCE 199309L /* clock_gettime */
 #include "rig.h"
-
-#include <string.h>
-#include <time.h>
 
 /* Portal table indices. */
 enum { BODIES = 4, WORDS = 5, TURN = 6 };
 #define ROUNDS 120
 #define LONGEST (3 << 20)
+#define SEED 20261128
 
 struct side {
     struct rig      rig;
@@ -39,23 +36,16 @@ static uint64_t below(struct side *side, uint64_t bound)
     return side->random % bound;
 }
 
-static double now_us(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * 1e6 + now.tv_nsec / 1e3;
-}
-
 static void compute(double us)
 {
-    for (double end = now_us() + us; now_us() < end;) {}
+    for (const double end = rig_now_us() + us; rig_now_us() < end;) {}
 }
 
 static void begin(struct side *side)
 {
     ptl_pt_index_t got;
     side->rig    = rig_begin(PTL_NI_MATCHING);
-    side->random = 20261128;
+    side->random = SEED;
     OK(PtlEQAlloc(side->rig.ni, 64, &side->eq));
     OK(PtlCTAlloc(side->rig.ni, &side->turn));
     OK(PtlPTAlloc(side->rig.ni, 0, side->eq, BODIES, &got));
@@ -80,15 +70,6 @@ static void say(struct side *side)
 static void hear(struct side *side)
 {
     rig_count(side->turn, ++side->turns);
-}
-
-/* Without a call of Portals. */
-static void await_word(struct side *side, uint64_t round)
-{
-    volatile uint64_t *word = &side->word;
-    for (double end = now_us() + PATIENCE_MS * 1e3; *word != round;) {
-        if (now_us() > end) rig_fail(__FILE__, __LINE__, "it is over without a call of the target", (long)*word);
-    }
 }
 
 /* What a round does: both sides draw the same. */
@@ -153,21 +134,27 @@ static void unlink_soon(struct side *side, ptl_handle_me_t entry)
     memcpy(side->copy, side->memory, LONGEST);
 }
 
+static ptl_handle_me_t append(struct side *side, int is_used_once)
+{
+    ptl_me_t me = {.start = side->memory, .length = LONGEST, .ct_handle = PTL_CT_NONE, .uid = PTL_UID_ANY};
+    me.match_id = rig_peer(&side->rig);
+    me.options  = PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_LINK_DISABLE | PTL_ME_EVENT_UNLINK_DISABLE;
+    if (is_used_once) me.options |= PTL_ME_USE_ONCE;
+    ptl_handle_me_t entry;
+    OK(PtlMEAppend(side->rig.ni, BODIES, &me, PTL_PRIORITY_LIST, NULL, &entry));
+    return entry;
+}
+
 /* Whether the operation found the entry. */
 static int serve(struct side *side, const struct plan *plan)
 {
     unsigned char *memory = side->memory + plan->offset;
     if (plan->is_get) rig_fill(memory, plan->length, plan->salt);
     else memset(memory, 0, plan->length);
-    ptl_me_t me = {.start = side->memory, .length = LONGEST, .ct_handle = PTL_CT_NONE, .uid = PTL_UID_ANY};
-    me.match_id = rig_peer(&side->rig);
-    me.options  = PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_LINK_DISABLE | PTL_ME_EVENT_UNLINK_DISABLE;
-    if (plan->target != UNLINKS) me.options |= PTL_ME_USE_ONCE;
-    ptl_handle_me_t entry;
-    OK(PtlMEAppend(side->rig.ni, BODIES, &me, PTL_PRIORITY_LIST, NULL, &entry));
+    const ptl_handle_me_t entry = append(side, plan->target != UNLINKS);
     say(side);
     if (plan->target == UNLINKS) unlink_soon(side, entry);
-    if (plan->target != POLLS) await_word(side, plan->round);
+    if (plan->target != POLLS) rig_await_word(&side->word, plan->round);
     ptl_event_t event;
     unsigned    which;
     /* One that was unlinked may have been found or not. */
@@ -185,7 +172,7 @@ static int serve(struct side *side, const struct plan *plan)
     SAME(event.hdr_data, plan->is_get ? 0 : plan->round);
     if (!plan->is_get) rig_check_fill(memory, plan->length, plan->salt);
     if (plan->target == UNLINKS) SAME(memcmp(side->copy, side->memory, LONGEST), 0);
-    if (plan->target == POLLS) await_word(side, plan->round);
+    if (plan->target == POLLS) rig_await_word(&side->word, plan->round);
     return 1;
 }
 
@@ -198,9 +185,9 @@ int main(void)
         const struct plan plan = draw(&side, round);
         found += is_initiator(&side) ? initiate(&side, &plan) : serve(&side, &plan);
         /* Only the target draws how long it computes. */
-        side.random = 20261128 + round * 7919;
+        side.random = SEED + round * 7919;
     }
-    printf("%d: %d of %d operations found their entry\n", side.rig.pmi.rank, found, ROUNDS);
+    printf("%d: %d of %d operations found their entry, seed %d\n", side.rig.pmi.rank, found, ROUNDS, SEED);
     OK(PtlMDRelease(side.md));
     OK(PtlMDRelease(side.word_md));
     rig_end(&side.rig);

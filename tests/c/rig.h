@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "pmi.h"
 
@@ -154,6 +155,22 @@ static inline void rig_append_for_all(const struct rig *rig, ptl_pt_index_t port
     me.match_id.phys.pid = PTL_PID_ANY;
     me.options |= PTL_ME_OP_PUT;
     OK(PtlMEAppend(rig->ni, portal, &me, list, me.start, &handle));
+}
+
+/* Microseconds since some moment. */
+static inline double rig_now_us(void)
+{
+    struct timespec now;
+    timespec_get(&now, TIME_UTC);
+    return now.tv_sec * 1e6 + now.tv_nsec / 1e3;
+}
+
+/* Waits until memory holds a number, without a call of Portals. */
+static inline void rig_await_word(const volatile uint64_t *word, uint64_t value)
+{
+    for (const double end = rig_now_us() + PATIENCE_MS * 1e3; *word != value;) {
+        if (rig_now_us() > end) rig_fail(__FILE__, __LINE__, "it lands without a call of the target", (long)*word);
+    }
 }
 
 static inline void rig_fill(unsigned char *buffer, size_t length, unsigned int salt)

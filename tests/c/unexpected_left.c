@@ -3,10 +3,7 @@
  * a few times or not at all and then computes, all of them land, in order, without another call; and
  * one that it posts a receive for lands there or has become unexpected, never both.
  */
-#define _POSIX_C_SOURCE 199309L /* clock_gettime */
 #include "rig.h"
-
-#include <time.h>
 
 /* Portal table indices. */
 enum { MESSAGES = 4, TURN = 6 };
@@ -78,17 +75,6 @@ static void send(struct side *side, uint64_t first)
     }
 }
 
-/* Without a call of Portals. */
-static void await(volatile uint64_t *word, uint64_t value)
-{
-    struct timespec begun, now;
-    clock_gettime(CLOCK_MONOTONIC, &begun);
-    do {
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        if ((now.tv_sec - begun.tv_sec) * 1000 > PATIENCE_MS) rig_fail(__FILE__, __LINE__, "it lands", (long)*word);
-    } while (*word != value);
-}
-
 /* Takes the event of a message if there is one; `landed` counts those that were unexpected. */
 static int take(struct side *side, uint64_t number, uint64_t *place, uint64_t *landed)
 {
@@ -115,7 +101,7 @@ static void receive_late(struct side *side, uint64_t first, int looks, uint64_t 
 {
     ptl_event_t event;
     while (looks-- > 0) ANSWERS(PTL_EQ_EMPTY, PtlEQGet(side->received, &event));
-    await(&side->overflow[*landed + BURST - 1], first + BURST - 1);
+    rig_await_word(&side->overflow[*landed + BURST - 1], first + BURST - 1);
     for (uint64_t number = first; number < first + BURST; number++) {
         append(side, MESSAGES, PTL_PRIORITY_LIST, side->memory, 8, PTL_ME_USE_ONCE);
         SAME(take(side, number, side->memory, landed), 1);

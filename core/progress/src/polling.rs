@@ -10,7 +10,8 @@ use core::time::Duration;
 const WAKE_PEERS_AFTER: [Duration; 2] = [Duration::from_micros(15), Duration::from_micros(60)];
 /// How often peers are woken from then on.
 const WAKE_PEERS_EVERY: Duration = Duration::from_micros(1000);
-/// Polls in vain between two looks at the clock; some microseconds.
+/// Polls in vain between two looks at the clock: a microsecond, or twenty in a program that yields its
+/// processor between them.
 const POLLS_PER_LOOK_AT_PEERS: u32 = 32;
 /// Polls before a waiter sleeps; well above what an answer from a running peer takes. The polls
 /// themselves yield the processor if others wait for it.
@@ -40,10 +41,14 @@ impl Polling {
         self.spin.found();
     }
 
-    /// Callers wait for something else from now on: the time after which peers are woken begins.
+    /// Callers wait for something else from now on: if peers were woken since a poll has found
+    /// something, the time after which they are woken begins anew. If they weren't, it goes on, so
+    /// that who sends all the time doesn't put it off.
     #[inline(always)]
     pub fn begin(&mut self) {
-        self.in_vain = 0;
+        if self.in_vain >= POLLS_PER_LOOK_AT_PEERS && self.wakes > 0 {
+            self.in_vain = 0;
+        }
     }
 
     /// So many polls have found nothing; whether peers are to be woken now. `now` is the time
@@ -163,6 +168,18 @@ mod tests {
         assert_eq!(wakes(&mut polling, 1, 600), [192]);
         polling.begin();
         assert_eq!(wakes(&mut polling, 1, 600), [192]);
+    }
+
+    #[test]
+    fn who_sends_all_the_time_doesnt_put_off_that_peers_are_woken() {
+        let mut polling = Polling::default();
+        let woken: Vec<u32> = (1..=400)
+            .filter(|polls| {
+                polling.begin();
+                polling.on_nothing(1, || POLL * *polls)
+            })
+            .collect();
+        assert_eq!(woken, [192, 384]);
     }
 
     #[test]
