@@ -486,7 +486,7 @@ impl<S: Span> Interface<S> {
             ack: Self::wanted_ack(plan.source, transfer.ack),
             source: None,
             sink: None,
-            sink_offset: transfer.sink_offset,
+            offset: transfer.sink_offset,
             length: transfer.length,
             user_ptr: transfer.user_ptr,
             target: plan.target,

@@ -138,7 +138,8 @@ pub(crate) struct InFlight {
     pub(crate) ack: AckRequest,
     pub(crate) source: Option<DescriptorIndex>,
     pub(crate) sink: Option<DescriptorIndex>,
-    pub(crate) sink_offset: u64,
+    /// Bytes from the start of its sink, or from the start of its source if that is lent.
+    pub(crate) offset: u64,
     pub(crate) length: u64,
     pub(crate) user_ptr: u64,
     pub(crate) target: ProcessId,
@@ -558,7 +559,10 @@ impl<S: Span> Interface<S> {
                 ack,
                 source: plan.source.map(|end| end.index),
                 sink: plan.sink.map(|end| end.index),
-                sink_offset: transfer.sink_offset,
+                offset: match replies {
+                    true => transfer.sink_offset,
+                    false => transfer.source_offset,
+                },
                 length: transfer.length,
                 user_ptr: transfer.user_ptr,
                 target: plan.target,
@@ -676,7 +680,7 @@ impl<S: Span> Interface<S> {
         if response.reply && response.fail == NiFail::Ok && !response.placed {
             let length = response.mlength.min(operation.length);
             let pieces = match operation.sink.and_then(|sink| self.descriptors.at(sink)) {
-                Some(descriptor) => descriptor.buffer.pieces(operation.sink_offset, length),
+                Some(descriptor) => descriptor.buffer.pieces(operation.offset, length),
                 None => Pieces::none(),
             };
             return Some((
@@ -688,6 +692,20 @@ impl<S: Span> Interface<S> {
         }
         self.finish(index, response, host);
         None
+    }
+
+    /// The memory of an operation whose body stays in place, as many bytes as the response says: if
+    /// it came from the operation's target, which has granted that the initiator moves them. Moved
+    /// or not, the operation is under way until [`on_response`](Self::on_response).
+    pub fn granted(&self, from: ProcessId, response: &Response) -> Option<Pieces<S>> {
+        let (_, operation) = self.under_way(response.token)?;
+        let is_its = operation.referenced
+            && operation.target == from
+            && operation.sink.is_some() == response.reply
+            && response.mlength <= operation.length;
+        let descriptor = self.descriptors.at(operation.sink.or(operation.source)?)?;
+        let pieces = || descriptor.buffer.pieces(operation.offset, response.mlength);
+        is_its.then(pieces)
     }
 
     /// A reply's bytes have been moved, or couldn't be.

@@ -136,7 +136,7 @@ impl<S: Span> Interface<S> {
             ack: prepared.ack,
             source: (!is_get).then_some(prepared.descriptor),
             sink: is_get.then_some(prepared.descriptor),
-            sink_offset: transfer.sink_offset,
+            offset: transfer.sink_offset,
             length: transfer.length,
             user_ptr: transfer.user_ptr,
             target: prepared.target,

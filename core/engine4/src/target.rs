@@ -283,6 +283,12 @@ impl<S: Span> Interface<S> {
         Some(Accepted(index))
     }
 
+    /// Whether a counter counts what lands: something may wait for that, or be triggered.
+    pub fn is_counted(&self, landed: &Landed) -> bool {
+        let entry = self.entries.at(landed.entry);
+        entry.is_some_and(|entry| entry.counter.is_some())
+    }
+
     /// A request's bytes have been moved, or couldn't be.
     #[inline(always)]
     pub fn on_landed<H: Host<S>>(&mut self, landed: Landed, fail: NiFail, host: &mut H) {

@@ -51,6 +51,8 @@ pub struct Snapshot {
     pub more_peers: u32,
     /// Long messages that are arriving in parts.
     pub streams: u32,
+    /// Long messages whose bodies their senders are about to move.
+    pub granted: u32,
 }
 
 /// What an endpoint of CCI holds.

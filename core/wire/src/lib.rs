@@ -207,6 +207,12 @@ impl Response {
         ]
     }
 
+    /// Whether a message is a response that begins with this word.
+    #[inline]
+    pub fn is_response(first: u64) -> bool {
+        matches!((first >> 32) as u8, ACK | REPLY)
+    }
+
     /// The response to a put or an atomic in the words, if they are one.
     #[inline(always)]
     pub fn parse_acknowledgement(words: &Words) -> Option<Response> {

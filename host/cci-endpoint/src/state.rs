@@ -367,7 +367,8 @@ impl State {
             Arrival::Streamed(origin) => self.on_streamed(origin.lane, Status::Success),
             Arrival::Broken(origin) => self.on_streamed(origin.lane, Status::Error),
             Arrival::Lost(process) => self.rules.on_lost(process, &mut self.around),
-            Arrival::Returned(_) => {} // All that is lent has an answer.
+            // All that is lent has an answer, and none is granted.
+            Arrival::Returned(_) | Arrival::Moved(..) => {}
         }
     }
 

@@ -51,6 +51,13 @@ fn body(out: &mut String, snapshot: &Snapshot) {
         let parts = format!("{} long messages are arriving in parts", snapshot.streams);
         line(out, 1, &parts);
     }
+    if snapshot.granted > 0 {
+        let moved = format!(
+            "{} long messages are moved by their senders",
+            snapshot.granted
+        );
+        line(out, 1, &moved);
+    }
     for state in &snapshot.interfaces {
         interface(out, state);
     }

@@ -85,6 +85,7 @@ pub fn streams_of_two_senders_dont_mix<N: Nal>(join: impl Fn(usize) -> Vec<Membe
             Arrival::Streamed(_) => missing -= 1,
             Arrival::Lost(process) => panic!("{process:?} is alive"),
             Arrival::Returned(number) => panic!("{number} was not lent"),
+            Arrival::Moved(origin, _) => panic!("{origin:?} was granted nothing"),
             Arrival::Broken(origin) => panic!("nothing of {origin:?} was a stream"),
         }
     }

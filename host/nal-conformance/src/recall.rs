@@ -93,7 +93,7 @@ fn check_recall<N: Nal>(
                 assert!(arrived == bytes, "what arrived whole is what was sent");
             }
             Arrival::Broken(_) => awaited = None,
-            Arrival::Returned(_) => {}
+            Arrival::Returned(_) | Arrival::Moved(..) => {}
             Arrival::Lost(process) => panic!("{process:?} is alive"),
         }
     }
@@ -204,7 +204,7 @@ pub fn a_recall_leaves_other_leases_alone<N: Nal>(join: impl Fn(usize) -> Vec<Me
                 }
             },
             Arrival::Streamed(_) | Arrival::Broken(_) => awaited = None,
-            Arrival::Returned(_) => {}
+            Arrival::Returned(_) | Arrival::Moved(..) => {}
             Arrival::Lost(process) => panic!("{process:?} is alive"),
         }
     }

@@ -59,6 +59,11 @@ pub enum Costs {
     Set(u64),
 }
 
+/// A copy is long if its length takes so many times as long as all else.
+const LONG_COPY: f32 = 32.0;
+/// The same in bytes, where costs aren't measured.
+const LONG_COPY_BYTES: u64 = 1 << 20;
+
 /// What a copy by the system costs.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct SystemCopy {
@@ -425,6 +430,17 @@ impl Choice {
     /// reaches, if the peer doesn't wait for it.
     pub(crate) fn copies_at_once(&self, length: u64) -> bool {
         length >= self.direct
+    }
+
+    /// Whether to copy a body of that length takes so long that to ask a peer whether it polls
+    /// hardly counts.
+    pub(crate) fn copies_for_long(&self, length: u64) -> bool {
+        match self.costs {
+            Costs::Measured(copy) => {
+                length as f32 * copy.kib_ns / 1024.0 >= LONG_COPY * copy.call_ns
+            }
+            Costs::Set(_) => length >= LONG_COPY_BYTES,
+        }
     }
 
     /// How long the initiator waits for a peer to show that it polls: not longer than the copy

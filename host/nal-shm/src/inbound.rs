@@ -10,7 +10,7 @@ use lintel_presence::{Segment, Watch};
 use lintel_ring::{Corrupt, Receiver, Record};
 use lintel_snapshot::{Count, Path, Traffic};
 use lintel_types::ProcessId;
-use lintel_wire::Words;
+use lintel_wire::{Response, Words};
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 use std::time::Instant;
@@ -38,6 +38,11 @@ pub(crate) struct Inbound {
     tally: Tally,
     /// Bytes of lent memory that this process has filled.
     filled: u64,
+    /// The memory that was named last is lent by an answer: the process that asked counts its bytes.
+    is_of_answer: bool,
+    /// Bodies that the sender was granted to move, and whether it hasn't moved the last one yet.
+    granted: u32,
+    is_granted: bool,
 }
 
 impl Inbound {
@@ -82,6 +87,9 @@ impl Inbound {
             together: costs.together(),
             tally: Tally::default(),
             filled: 0,
+            is_of_answer: false,
+            granted: 0,
+            is_granted: false,
         })
     }
 
@@ -130,13 +138,16 @@ impl Inbound {
 
     /// So many bytes of the body that was given last have been copied.
     pub(crate) fn note_fetched(&mut self, bytes: u64) {
+        if self.is_of_answer {
+            return;
+        }
         self.tally.copied += bytes;
         self.received.note_fetched(bytes);
     }
 
     /// So many bytes were filled that the sender has lent.
     pub(crate) fn note_filled(&mut self, bytes: u64) {
-        self.filled += bytes;
+        self.filled += if self.is_of_answer { 0 } else { bytes };
     }
 
     /// What has come from the sender, and what was copied to it.
@@ -176,6 +187,9 @@ impl Inbound {
     /// The next arrival; a message stays the next until [`done`](Self::done).
     #[inline(always)]
     pub(crate) fn next(&mut self) -> Result<Option<Arrival>, Corrupt> {
+        if self.is_granted {
+            return Ok(self.next_moved());
+        }
         loop {
             let Some(record) = self.receiver.peek()? else {
                 self.receiver.publish_head();
@@ -210,6 +224,29 @@ impl Inbound {
                 form => return self.on_lent_or_announced(form, &record).map(Some),
             }
         }
+    }
+
+    /// The sender moves the body of the record that `next` gave: nothing arrives until then.
+    pub(crate) fn leave_to_sender(&mut self) {
+        self.granted = self.granted.wrapping_add(1);
+        self.is_granted = true;
+        // It says nothing of what a copy by this process costs.
+        self.received.end(false);
+    }
+
+    /// Whether the sender has moved the body that it was granted, or won't any more.
+    #[cold]
+    fn next_moved(&mut self) -> Option<Arrival> {
+        self.receiver.publish_head();
+        let is_closed = self.is_closed();
+        let moved = self.segment.lane(self.lane).moved.load(Ordering::Acquire);
+        let is_over = moved >> 1 == self.granted & (u32::MAX >> 1);
+        if !is_over && !is_closed {
+            return None;
+        }
+        self.is_granted = false;
+        let is_moved = is_over && moved & 1 != 0;
+        Some(Arrival::Moved(self.origin, is_moved))
     }
 
     /// Whether the sender has rung from that processor since this was last asked.
@@ -255,7 +292,10 @@ impl Inbound {
     fn on_lent_or_announced(&mut self, form: Form, record: &Record) -> Result<Arrival, Corrupt> {
         let payload = match form {
             Form::Lent => {
-                self.received.begin_fetch();
+                self.is_of_answer = Response::is_response(record.words[0] & !FORM_MASK);
+                if !self.is_of_answer {
+                    self.received.begin_fetch();
+                }
                 self.receiver.fetch_payload();
                 Payload::Lent(remote_loan(record.payload).ok_or(Corrupt)?)
             }

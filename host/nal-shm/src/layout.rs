@@ -46,6 +46,9 @@ pub(crate) struct Lane {
     pub(crate) rung_on: AtomicU32,
     /// What bodies of the sender cost the receiver: see `Received::published`.
     pub(crate) received: AtomicU64,
+    /// The bodies that the receiver has granted the sender to move, and that are dealt with: twice
+    /// their number, and one more if the last was moved.
+    pub(crate) moved: AtomicU32,
     /// Whether the sender accesses memory of the receiver's direct entries.
     pub(crate) accessing: AccessWord,
     pub(crate) control: Control,

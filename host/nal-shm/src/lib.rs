@@ -435,6 +435,18 @@ impl Nal for ShmNal {
         self.send_slow(to, &{ *words }, body)
     }
 
+    fn leave_to(&mut self, origin: Origin) {
+        if let Some(inbound) = self.lane(origin) {
+            inbound.leave_to_sender();
+        }
+    }
+
+    fn note_moved(&mut self, to: ProcessId, is_moved: bool) {
+        if let Some(index) = self.index_of(to) {
+            self.peers[index].note_moved(is_moved);
+        }
+    }
+
     #[inline(always)]
     fn next(&mut self) -> Option<Arrival> {
         let changes = self.segment.changes();
@@ -611,6 +623,11 @@ impl Wake for ShmNal {
                 }
             }
         }
+    }
+
+    fn would_move(&mut self, process: ProcessId, length: u64, by_helper: bool) -> bool {
+        let index = self.index_of(process);
+        index.is_some_and(|index| self.peers[index].would_move(length, by_helper))
     }
 
     fn hold_rings(&mut self, to: ProcessId, hold: bool) {

@@ -77,6 +77,11 @@ pub(crate) struct Peer {
     tally: Tally,
     /// Bytes that were lent to be filled.
     lent_to_fill: u64,
+    /// The record of lent memory that was sent last: by the ring's position ahead of it and behind
+    /// it, in slots.
+    pub(crate) lent: Silent,
+    /// Bodies that the peer has granted this process to move.
+    pub(crate) granted: u32,
 }
 
 /// What a peer hasn't read yet of a sender that has left: what it was lent must stay.
@@ -171,6 +176,7 @@ impl Peer {
         shared.waits.store(0, Ordering::Relaxed);
         shared.rung_on.store(0, Ordering::Relaxed);
         shared.received.store(0, Ordering::Relaxed);
+        shared.moved.store(0, Ordering::Relaxed);
         shared.accessing.reset();
         shared.state.store(OPEN, Ordering::Release);
         segment.note_change();
@@ -199,6 +205,8 @@ impl Peer {
             segment,
             tally: Tally::default(),
             lent_to_fill: 0,
+            lent: Silent::default(),
+            granted: 0,
         })
     }
 
@@ -531,7 +539,11 @@ impl Peer {
             return false;
         };
         fill_table(table, key, lent.pieces());
-        self.try_copy(&Form::Lent.on(words), None, &[numbers(table)])
+        let begin = self.sender.position().0;
+        let is_sent = self.try_copy(&Form::Lent.on(words), None, &[numbers(table)]);
+        let end = self.sender.position().0;
+        self.lent = Silent { begin, end };
+        is_sent
     }
 
     /// Sends what waits; true while something still does.

@@ -15,6 +15,7 @@ use lintel_memory::length;
 use lintel_presence::{Watch, caller_waits};
 use lintel_types::ProcessId;
 use lintel_wire::Words;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 const PROBE_WORDS: Words = [(Form::Probe as u64) << FORM_SHIFT, 0, 0, 0, 0, 0];
@@ -46,8 +47,8 @@ impl Default for Away {
 /// the ring's position ahead of them and behind them, in slots.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Silent {
-    begin: u32,
-    end: u32,
+    pub(crate) begin: u32,
+    pub(crate) end: u32,
 }
 
 /// The entries of a peer that the system can copy from and to.
@@ -179,6 +180,37 @@ impl Peer {
             false => self.silent.begin,
         };
         (position.wrapping_sub(begin) < MOST_SILENT).then_some(begin)
+    }
+
+    /// The body that the peer has granted last was moved, or not. The peer needn't read on soon, if
+    /// it was moved and that was the last record; only a caller that sleeps is rung.
+    pub(crate) fn note_moved(&mut self, is_moved: bool) {
+        self.granted = self.granted.wrapping_add(1);
+        let moved = self.granted << 1 | u32::from(is_moved);
+        let shared = &self.segment.lane(self.lane).moved;
+        shared.store(moved, Ordering::Release);
+        let is_last = self.sender.position().0 == self.lent.end;
+        if is_moved && is_last {
+            self.silent = self.lent;
+            self.ring_waiting_caller();
+        } else if self.is_asleep() {
+            self.ring_sleeper();
+        }
+    }
+
+    /// Whether a caller of the peer polls and could move so many bytes of this process, or to it.
+    /// A caller, other than the helper, asks only for long ones: it may be about to wait, too.
+    pub(crate) fn would_move(&mut self, length: u64, by_helper: bool) -> bool {
+        let is_long = match by_helper {
+            true => self.choice.copies_at_once(length),
+            false => self.choice.copies_for_long(length),
+        };
+        is_long
+            && self.cross_memory()
+            && !self.waits()
+            && !self.closed
+            && self.has_read_all()
+            && self.polls()
     }
 
     /// Sends words that the peer, which has read all others, needn't read soon; false if it has

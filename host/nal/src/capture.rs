@@ -140,7 +140,7 @@ impl<N, W: Write> Capture<N, W> {
             Arrival::Streamed(from) => self.on_change(What::Streamed, from.process, from.uid),
             Arrival::Broken(from) => self.on_change(What::Broken, from.process, from.uid),
             Arrival::Lost(process) => self.on_change(What::Lost, *process, 0),
-            Arrival::Returned(_) => {}
+            Arrival::Returned(_) | Arrival::Moved(..) => {}
         }
     }
 
@@ -247,7 +247,7 @@ impl<N, W: Write> Capture<N, W> {
 
 impl<N: Nal, W: Write> Nal for Capture<N, W> {
     // Not `next_inline`: each message goes through `next`.
-    forward!(self { Capture { inner, .. } => inner }: capabilities, receive_into, recall, backlog,
+    forward!(self { Capture { inner, .. } => inner }: capabilities, leave_to, note_moved, receive_into, recall, backlog,
         lends, resources, traffic, arrivals);
 
     fn send(

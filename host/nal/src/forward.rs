@@ -28,12 +28,12 @@
 #[macro_export]
 macro_rules! forward {
     ($self:ident $arms:tt: ..Nal) => {
-        $crate::forward!($self $arms: capabilities, send, send_lent, next, next_inline, done,
+        $crate::forward!($self $arms: capabilities, send, send_lent, leave_to, note_moved, next, next_inline, done,
             lent_behind, done_lent, receive_into, fetch, fill, recall, backlog, lends, resources, traffic, arrivals);
     };
     ($self:ident $arms:tt: ..Wake) => {
-        $crate::forward!($self $arms: flush, has_queued, check_peers, wake_peers, hold_rings,
-            ring_due, ring_held, descriptor, due, is_idle, on_readable, all_delivered);
+        $crate::forward!($self $arms: flush, has_queued, check_peers, wake_peers, would_move,
+            hold_rings, ring_due, ring_held, descriptor, due, is_idle, on_readable, all_delivered);
     };
     ($self:ident $arms:tt: $($method:ident),+ $(,)?) => {
         $($crate::forward!(@$method $self $arms);)+
@@ -57,6 +57,15 @@ macro_rules! forward {
             body: $crate::names::Lent<'_>,
             number: u64
         ) -> Result<bool, $crate::Unreachable>);
+    };
+    (@leave_to $s:ident $a:tt) => {
+        $crate::forward!(@call $s $a [] [&mut] leave_to(origin: $crate::Origin));
+    };
+    (@note_moved $s:ident $a:tt) => {
+        $crate::forward!(@call $s $a [] [&mut] note_moved(
+            to: $crate::names::ProcessId,
+            is_moved: bool
+        ));
     };
     (@next $s:ident $a:tt) => {
         $crate::forward!(@call $s $a [#[inline]] [&mut] next() -> Option<$crate::Arrival>);
@@ -128,6 +137,13 @@ macro_rules! forward {
     };
     (@check_peers $s:ident $a:tt) => { $crate::forward!(@call $s $a [] [&mut] check_peers()); };
     (@wake_peers $s:ident $a:tt) => { $crate::forward!(@call $s $a [] [&mut] wake_peers()); };
+    (@would_move $s:ident $a:tt) => {
+        $crate::forward!(@call $s $a [] [&mut] would_move(
+            process: $crate::names::ProcessId,
+            length: u64,
+            by_helper: bool
+        ) -> bool);
+    };
     (@hold_rings $s:ident $a:tt) => {
         $crate::forward!(@call $s $a [] [&mut] hold_rings(
             to: $crate::names::ProcessId,

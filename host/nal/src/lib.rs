@@ -131,6 +131,9 @@ pub enum Arrival {
     Lost(ProcessId),
     /// What was [lent](Nal::send_lent) under this number isn't read any more.
     Returned(u64),
+    /// The message whose body was [left](Nal::leave_to) to its sender is the next one again: whether
+    /// the body was moved.
+    Moved(Origin, bool),
 }
 
 /// The bytes of a message that has arrived.
@@ -209,6 +212,16 @@ pub trait Nal: Wake {
     ) -> Result<bool, Unreachable> {
         Ok(false)
     }
+
+    /// The sender of the message that [`next`](Self::next) has returned was granted to move its body.
+    /// Instead of [`done`](Self::done): the message stays the next one of its sender, and nothing
+    /// behind it is returned, until [`Arrival::Moved`]. Only where a process
+    /// [would move](Wake::would_move) bodies.
+    fn leave_to(&mut self, _origin: Origin) {}
+
+    /// The body of the message to that process that was granted last has been moved, or is left to
+    /// it. No thread is woken for that but a caller that sleeps.
+    fn note_moved(&mut self, _to: ProcessId, _is_moved: bool) {}
 
     /// The next arrival. A message stays the next one until [`done`](Self::done).
     fn next(&mut self) -> Option<Arrival>;
@@ -310,6 +323,12 @@ pub trait Wake {
 
     /// Wakes peers that haven't looked at what was sent to them.
     fn wake_peers(&mut self);
+
+    /// Whether a caller of that process polls and could move so many bytes of this process, or to
+    /// it, at once: better than this process's helper, or a caller that may not be waiting.
+    fn would_move(&mut self, _process: ProcessId, _length: u64, _by_helper: bool) -> bool {
+        false
+    }
 
     /// From now on, whether a peer whose helper sleeps isn't rung for what is sent to it, but
     /// when [`ring_held`](Self::ring_held) is called. Its callers, if they sleep, are rung.

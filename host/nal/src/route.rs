@@ -131,7 +131,9 @@ impl<Near: Nal, Far: Nal> Route<Near, Far> {
                 self.current = Some(Side::Far);
                 origin.lane |= FAR;
             }
-            Arrival::Streamed(origin) | Arrival::Broken(origin) => origin.lane |= FAR,
+            Arrival::Streamed(origin) | Arrival::Broken(origin) | Arrival::Moved(origin, _) => {
+                origin.lane |= FAR;
+            }
             Arrival::Lost(_) | Arrival::Returned(_) => {}
         }
         Some(arrival)
@@ -184,6 +186,21 @@ impl<Near: Nal, Far: Nal> Nal for Route<Near, Far> {
                 self.polls_left = ALERT;
                 self.far.send_lent(to, words, body, number)
             }
+        }
+    }
+
+    fn leave_to(&mut self, origin: Origin) {
+        self.current = None;
+        match side_of(origin) {
+            (Side::Near, origin) => self.near.leave_to(origin),
+            (Side::Far, origin) => self.far.leave_to(origin),
+        }
+    }
+
+    fn note_moved(&mut self, to: ProcessId, is_moved: bool) {
+        match self.side(to) {
+            Side::Near => self.near.note_moved(to, is_moved),
+            Side::Far => self.far.note_moved(to, is_moved),
         }
     }
 
@@ -338,6 +355,13 @@ impl<Near: Nal, Far: Nal> Wake for Route<Near, Far> {
     fn wake_peers(&mut self) {
         self.near.wake_peers();
         self.far.wake_peers();
+    }
+
+    fn would_move(&mut self, process: ProcessId, length: u64, by_helper: bool) -> bool {
+        match self.side(process) {
+            Side::Near => self.near.would_move(process, length, by_helper),
+            Side::Far => self.far.would_move(process, length, by_helper),
+        }
     }
 
     fn hold_rings(&mut self, to: ProcessId, hold: bool) {

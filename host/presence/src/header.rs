@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// "lintel" and the version of a segment's layout: lanes, rings and the messages in them included.
-pub(crate) const MAGIC: u64 = 0x6c69_6e74_656c_0007;
+pub(crate) const MAGIC: u64 = 0x6c69_6e74_656c_0008;
 /// Numbers in a process's statistics.
 pub(crate) const STATS_WORDS: usize = 16;
 /// Bytes of a segment: 33 pages of header and lanes, 1024 rings of 28 KiB, and the

@@ -3,6 +3,7 @@
 
 use crate::effects::Effects;
 use crate::exchange::ExchangeBuffers;
+use crate::grants::Grants;
 use crate::lent_landings::LentLandings;
 use crate::lent_replies::LentReplies;
 use crate::log::{Level, log};
@@ -43,6 +44,8 @@ pub(crate) struct Core<O: Owner> {
     pub(crate) lent: LentLandings<O::Span>,
     /// Streams that are arriving, with their senders.
     pub(crate) streams: Vec<(Origin, Stream<O::Span>)>,
+    /// Messages whose bodies their initiators move.
+    pub(crate) grants: Grants<O::Span>,
     /// Gets whose replies are read in place.
     pub(crate) lent_replies: LentReplies<Landed>,
     /// Memory that atomics use one after the other.
@@ -139,6 +142,7 @@ impl<O: Owner> Core<O> {
             staged: StagedSends::default(),
             lent: LentLandings::default(),
             streams: Vec::new(),
+            grants: Grants::default(),
             lent_replies: LentReplies::default(),
             exchange: ExchangeBuffers::new(),
             wakeup: Wakeup::new(bell),
@@ -428,6 +432,7 @@ impl<O: Owner> Core<O> {
             Arrival::Broken(origin) => self.on_streamed(origin, NiFail::Undeliverable),
             Arrival::Lost(process) => self.on_lost(process),
             Arrival::Returned(number) => self.on_returned(number),
+            Arrival::Moved(origin, is_moved) => self.on_moved(origin, is_moved),
         }
     }
 
@@ -482,7 +487,10 @@ impl<O: Owner> Core<O> {
                 let landed = self.on_request(origin, &request, payload);
                 return self.transports.done_lent(origin, landed);
             }
-            Ok(Message::Response(response)) => self.on_response(origin, &response, payload),
+            Ok(Message::Response(response)) => match payload {
+                Payload::Lent(loan) => self.on_granted(origin, &response, &loan),
+                payload => self.on_response(origin, &response, payload),
+            },
             Ok(Message::Acknowledgements(all)) => self.on_acknowledgements(origin, &all),
             Err(malformed) => {
                 let (protocol, transports) = (&mut self.protocol, &mut self.transports);
@@ -523,6 +531,7 @@ impl<O: Owner> Core<O> {
     #[cold]
     fn on_lost(&mut self, process: ProcessId) {
         self.staged.forget(process);
+        self.end_grants_of(process);
         let mut undelivered = 0;
         for number in InterfaceNumber::ALL {
             if let Some((interface, mut effects)) = self.interface(number) {
@@ -544,6 +553,7 @@ impl<O: Owner> Core<O> {
         let waits = self.awaits_answers()
             || !self.streams.is_empty()
             || !self.lent_replies.is_empty()
+            || !self.grants.is_empty()
             || self.protocol.depends_on_peers();
         waits || self.transports.flush()
     }

@@ -113,7 +113,7 @@ fn before_sleep<O: Owner>(core: &mut Core<O>) -> LastLook {
 
 impl<O: Owner> Core<O> {
     /// Progress by the helper: what it answers to those who poll rings nobody at once.
-    fn progress_for_peers(&mut self) {
+    pub(crate) fn progress_for_peers(&mut self) {
         self.transports.holds_answers = true;
         self.progress();
         self.transports.holds_answers = false;

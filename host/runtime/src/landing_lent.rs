@@ -36,6 +36,15 @@ impl<O: Owner> Core<O> {
         landed: Landed,
         loan: RemoteLoan,
     ) -> u32 {
+        if self.may_grant(origin, &landed, pieces.as_slice()) {
+            let landing = LentLanding {
+                landed,
+                pieces,
+                loan,
+            };
+            self.grant(origin, landing);
+            return 0;
+        }
         let mut landings = mem::take(&mut self.lent);
         let is_direct = O::Mover::as_claims(pieces.as_slice()).is_some();
         landings.push(pieces, landed, loan);
@@ -119,7 +128,7 @@ impl<O: Owner> Core<O> {
     }
 
     /// Moves one body.
-    fn move_lent(&mut self, origin: Origin, one: &LentLanding<O::Span>) -> NiFail {
+    pub(crate) fn move_lent(&mut self, origin: Origin, one: &LentLanding<O::Span>) -> NiFail {
         let here = one.pieces.as_slice();
         match one.landed.request().verb {
             Verb::Put => O::Mover::fetch(self.move_parts(), origin, &one.loan, here),
@@ -128,7 +137,7 @@ impl<O: Owner> Core<O> {
     }
 
     /// Answers a message whose body was moved, or couldn't be.
-    fn finish_lent(&mut self, origin: Origin, landed: Landed, fail: NiFail) {
+    pub(crate) fn finish_lent(&mut self, origin: Origin, landed: Landed, fail: NiFail) {
         if landed.request().verb == Verb::Put {
             return self.finish_landing(origin, landed, fail);
         }

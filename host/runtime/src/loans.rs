@@ -35,6 +35,7 @@ impl<O: Owner> Core<O> {
         self.transports
             .withdraw(|entry| entry.interface() == number);
         self.abort_streams(number);
+        self.grants.close(number);
         self.lent_replies
             .drop_if(|landed| landed.request().interface == number);
         self.staged.close(number);

@@ -69,6 +69,7 @@ impl<O: Owner> Core<O> {
             peers,
             more_peers,
             streams: u32::try_from(self.streams.len()).unwrap_or(u32::MAX),
+            granted: u32::try_from(self.grants.len()).unwrap_or(u32::MAX),
         }
     }
 

@@ -69,6 +69,14 @@ pub(crate) struct Network {
     pub(crate) holds_returns: Arc<AtomicBool>,
     /// Nothing arrives meanwhile.
     pub(crate) holds_arrivals: Arc<AtomicBool>,
+    /// Nothing arrives at that process meanwhile.
+    pub(crate) deaf: Arc<Mutex<Option<ProcessId>>>,
+    /// Initiators that wait move bodies themselves.
+    pub(crate) initiators_move: Arc<AtomicBool>,
+    /// For a process, by which other one a body was moved last, or not.
+    moved: Arc<Mutex<HashMap<ProcessId, (ProcessId, bool)>>>,
+    /// Processes that have moved lent memory, or tried to, in turn.
+    pub(crate) movers: Arc<Mutex<Vec<ProcessId>>>,
     /// Calls that have moved lent memory, or tried to.
     pub(crate) moves: Arc<AtomicU32>,
     /// Lent memory at that address can't be touched.
@@ -103,6 +111,8 @@ struct Port {
     queued: VecDeque<(ProcessId, Message)>,
     /// Numbers of loans to be returned.
     lent: VecDeque<u64>,
+    /// The next message's body is left to its sender.
+    is_left: bool,
 }
 
 impl Network {
@@ -141,6 +151,7 @@ impl Network {
             me,
             queued: VecDeque::new(),
             lent: VecDeque::new(),
+            is_left: false,
         });
         Transport::Boxed(Box::new(port))
     }
@@ -217,13 +228,29 @@ impl Nal for Port {
         Ok(true)
     }
 
+    fn leave_to(&mut self, _: Origin) {
+        self.is_left = true;
+    }
+
+    fn note_moved(&mut self, to: ProcessId, is_moved: bool) {
+        self.network.moved.lock().insert(to, (self.me, is_moved));
+    }
+
     fn next(&mut self) -> Option<Arrival> {
+        if self.is_left {
+            let (from, is_moved) = self.network.moved.lock().remove(&self.me)?;
+            self.is_left = false;
+            let inboxes = self.network.inboxes.lock();
+            let first = inboxes.get(&self.me)?.messages.front()?.from;
+            assert_eq!(first.process, from);
+            return Some(Arrival::Moved(first, is_moved));
+        }
         if !self.network.holds_returns.load(Ordering::SeqCst) {
             if let Some(number) = self.lent.pop_front() {
                 return Some(Arrival::Returned(number));
             }
         }
-        if self.network.holds_arrivals.load(Ordering::SeqCst) {
+        if self.hears_nothing() {
             return None;
         }
         let inboxes = self.network.inboxes.lock();
@@ -236,7 +263,7 @@ impl Nal for Port {
     }
 
     fn next_inline(&mut self) -> Option<(Origin, Words, Claim)> {
-        if self.network.holds_arrivals.load(Ordering::SeqCst) {
+        if self.hears_nothing() {
             return None;
         }
         let inboxes = self.network.inboxes.lock();
@@ -306,9 +333,18 @@ impl Wake for Port {
     }
 
     fn wake_peers(&mut self) {}
+
+    fn would_move(&mut self, _: ProcessId, _: u64, by_helper: bool) -> bool {
+        by_helper && self.network.initiators_move.load(Ordering::SeqCst)
+    }
 }
 
 impl Port {
+    fn hears_nothing(&self) -> bool {
+        let holds_all = self.network.holds_arrivals.load(Ordering::SeqCst);
+        self.is_left || holds_all || *self.network.deaf.lock() == Some(self.me)
+    }
+
     fn is_far(&self) -> bool {
         self.network.is_far.load(Ordering::SeqCst)
     }
@@ -320,29 +356,36 @@ impl Port {
         moves: impl FnOnce(&[Claim]) -> u64,
     ) -> Result<u64, MoveError> {
         self.network.moves.fetch_add(1, Ordering::SeqCst);
+        self.network.movers.lock().push(self.me);
         let bad = self.network.bad_address.load(Ordering::SeqCst);
         if remote.spans.iter().any(|span| span.address == bad) {
             return Err(MoveError::Fault);
         }
         let inboxes = self.network.inboxes.lock();
         let messages = &inboxes[&self.me].messages;
-        let lent = |span: &RemoteSpan| messages.iter().find_map(|message| message.lent(span));
+        let lent = |span: &RemoteSpan| {
+            let mut pieces = messages.iter().flat_map(Message::lent);
+            pieces.find_map(|piece| piece_of(piece, span))
+        };
         let lent: Option<Vec<Claim>> = remote.spans.iter().map(lent).collect();
         lent.map(|lent| moves(&lent)).ok_or(MoveError::Unavailable)
     }
 }
 
 impl Message {
-    /// The bytes that a span names, if this message lends them.
-    fn lent(&self, span: &RemoteSpan) -> Option<Claim> {
-        let Body::Lent(loan) = &self.body else {
-            return None;
-        };
-        loan.pieces().iter().find_map(|piece| {
-            let offset = span.address.checked_sub(piece.address())?;
-            (offset + span.length <= piece.len()).then(|| piece.slice(offset, span.length))
-        })
+    /// What it lends.
+    fn lent(&self) -> &[Claim] {
+        match &self.body {
+            Body::Lent(loan) => loan.pieces(),
+            Body::Copied(..) => &[],
+        }
     }
+}
+
+/// The bytes that a span names, if they are of this piece.
+fn piece_of(piece: &Claim, span: &RemoteSpan) -> Option<Claim> {
+    let offset = span.address.checked_sub(piece.address())?;
+    (offset + span.length <= piece.len()).then(|| piece.slice(offset, span.length))
 }
 
 /// What names lent memory to its receiver.

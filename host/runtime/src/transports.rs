@@ -306,6 +306,8 @@ impl Transports {
     /// As [`done`](Self::done), for the message that arrived and those that were moved with it.
     pub(crate) fn done_lent(&mut self, origin: Origin, messages: u32) {
         match messages {
+            // It was left to its sender.
+            0 => self.nal.leave_to(origin),
             1 => self.done(origin),
             // Never of the loopback.
             _ => self.nal.done_lent(origin, messages),

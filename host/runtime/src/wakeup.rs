@@ -46,6 +46,11 @@ impl Wakeup {
         }
     }
 
+    /// Whether callers have polled in vain for a microsecond or more.
+    pub(crate) fn waits_long(&self) -> bool {
+        self.polling.is_long()
+    }
+
     /// A caller polls for something else from now on: for the answer to what was sent, or what
     /// follows a sleep.
     pub(crate) fn begin_polling(&mut self) {

@@ -5,7 +5,8 @@ use lintel_fault::memory::Memory;
 use lintel_fault::rig::{self, Descriptor};
 use lintel_types::{Event, EventKind, NiFail};
 use portals4_abi::{
-    AckRequest, Counter, EntrySpec, Interface, Queue, Result as PtlResult, options,
+    AckRequest, Counter, EntrySpec, Interface, Portal, Queue, Result as PtlResult, Transfer,
+    options,
 };
 use std::io::BufRead;
 use std::sync::atomic::Ordering;
@@ -16,11 +17,16 @@ const PUT: u64 = 1;
 /// Match bits of the entry for gets.
 const GET: u64 = 2;
 const AREA: usize = 4 << 20;
+/// Portal table index of an entry that peers don't access by themselves.
+const POSTING: u32 = rig::PORTAL + 1;
 
 struct Script {
     interface: Interface,
     queue: Queue,
     counter: Counter,
+    posting: Portal,
+    /// Events of what arrives there.
+    arrived: Queue,
     pattern: Descriptor,
     got: Memory,
     sink: Descriptor,
@@ -60,6 +66,8 @@ impl Script {
     fn new(interface: Interface) -> PtlResult<Script> {
         let (queue, counter) = (interface.queue(1024)?, interface.counter()?);
         let portal = rig::portal(&interface, None)?;
+        let arrived = interface.queue(1024)?;
+        let posting = interface.portal(POSTING, Some(&arrived))?;
         let (source, got, received) = (
             Memory::patterned(AREA),
             Memory::new(AREA),
@@ -74,6 +82,8 @@ impl Script {
             received,
             queue,
             counter,
+            posting,
+            arrived,
             interface,
         })
     }
@@ -96,6 +106,9 @@ impl Script {
                 println!("waiting");
                 format!("{:?}", self.counter.wait(number(1)).map(|c| c.success))
             }
+            "accept" => self.accept(number(1) as u32),
+            "put-accepted" => self.put_accepted(number(1) as u32, number(2)),
+            "arrived" => self.arrived(),
             "silent-put" => self.silent_put(number(1) as u32, number(2)),
             word => format!("unknown command: {word}"),
         }
@@ -126,6 +139,40 @@ impl Script {
             self.pattern.put(&transfer, AckRequest::None),
             EventKind::Send,
         )
+    }
+
+    /// Appends an entry for what that peer puts, which it doesn't access by itself, since others
+    /// may not.
+    fn accept(&self, peer: u32) -> String {
+        let entry = EntrySpec {
+            source: rig::process(peer),
+            ..EntrySpec::default()
+        };
+        let appended = self.posting.append(self.received, &entry);
+        appended.map_or_else(|why| why.to_string(), |_| "accepts".into())
+    }
+
+    /// Puts the whole area so many times to what a peer accepts, one after the other, up to the
+    /// first that fails.
+    fn put_accepted(&self, peer: u32, times: u64) -> String {
+        println!("putting");
+        let transfer = Transfer {
+            portal: POSTING,
+            ..rig::transfer(peer, 0, AREA as u64)
+        };
+        let put = |_| {
+            let started = self.pattern.put(&transfer, AckRequest::Full);
+            self.end(started, EventKind::Ack)
+        };
+        let failed = (0..times).map(put).find(|end| end != "Ok");
+        failed.unwrap_or_else(|| "Ok".into())
+    }
+
+    /// How the messages ended that have arrived with an event.
+    fn arrived(&self) -> String {
+        let events = std::iter::from_fn(|| rig::next_event(&self.arrived, 0).ok().flatten());
+        let ends: Vec<String> = events.map(|event| format!("{:?}", event.ni_fail)).collect();
+        ends.join(" ")
     }
 
     fn get(&self, peer: u32, offset: u64, length: u64) -> String {
