@@ -219,8 +219,8 @@ pub trait Nal: Wake {
     /// [would move](Wake::would_move) bodies.
     fn leave_to(&mut self, _origin: Origin) {}
 
-    /// The body of the message to that process that was granted last has been moved, or is left to
-    /// it. No thread is woken for that but a caller that sleeps.
+    /// The body of the message to that process that was granted last has been moved, for which no
+    /// thread is woken but a caller that sleeps; or it is left to that process, which is rung.
     fn note_moved(&mut self, _to: ProcessId, _is_moved: bool) {}
 
     /// The next arrival. A message stays the next one until [`done`](Self::done).

@@ -228,6 +228,10 @@ mod tests {
         two.library.with_core(|core| core.end_grants_of(one.me));
         assert_eq!(two.event().ni_fail, NiFail::Undeliverable);
         assert_eq!(two.library.unlink(two.entry), Ok(()));
+        *network.deaf.lock() = None;
+        wait_until("the initiator has moved it", || {
+            one.event().kind == EventKind::Ack
+        });
     }
 
     #[test]

@@ -234,6 +234,9 @@ impl Nal for Port {
 
     fn note_moved(&mut self, to: ProcessId, is_moved: bool) {
         self.network.moved.lock().insert(to, (self.me, is_moved));
+        if !is_moved {
+            ring(&self.network.inboxes.lock()[&to].segment, true);
+        }
     }
 
     fn next(&mut self) -> Option<Arrival> {
