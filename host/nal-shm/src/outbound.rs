@@ -3,7 +3,7 @@
 use crate::costs::{Choice, Costs};
 use crate::direct::{Quick, View};
 use crate::layout::{CLOSED, FREE, LANES, Lanes, OPEN, REACH_UNKNOWN, REACH_YES, TAKEN};
-use crate::private_entries::{Away, Silent};
+use crate::private_entries::{Answers, Away, Silent};
 use crate::record::{FORM_SHIFT, Form};
 use crate::tally::Tally;
 use lintel_claim::{Claim, Key, Lease, Lent, Loan, copy_vectored};
@@ -64,6 +64,8 @@ pub(crate) struct Peer {
     pub(crate) view: View,
     /// Whether to ask if it is away.
     pub(crate) away: Away,
+    /// What it has answered that was asked whether it polls.
+    pub(crate) answers: Answers,
     /// Records sent last that the peer needn't read soon.
     pub(crate) silent: Silent,
     /// Whether they can be accessed at once. Ends with all that is sent.
@@ -193,6 +195,7 @@ impl Peer {
             needs_fence,
             view: View::default(),
             away: Away::default(),
+            answers: Answers::default(),
             silent: Silent::default(),
             quick: Quick::default(),
             holds_rings: false,

@@ -16,7 +16,7 @@ use lintel_presence::{Watch, caller_waits};
 use lintel_types::ProcessId;
 use lintel_wire::Words;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const PROBE_WORDS: Words = [(Form::Probe as u64) << FORM_SHIFT, 0, 0, 0, 0, 0];
 /// Announcements that a peer may leave unread. The next message is sent, and wakes it.
@@ -40,6 +40,36 @@ impl Default for Away {
             from: u64::MAX,
             left: 0,
         }
+    }
+}
+
+/// Answers in a row after which a peer is taken to poll on, and for how long from the last one on.
+const ENOUGH_ANSWERS: u8 = 4;
+const POLLS_ON_FOR: Duration = Duration::from_micros(50);
+
+/// What a peer has answered that was asked whether it polls. A question costs a message the transfer
+/// of two lines: one that has polled time and again isn't asked each time.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Answers {
+    in_a_row: u8,
+    last: Option<Instant>,
+}
+
+impl Answers {
+    fn note(&mut self, polls: bool, now: Instant) {
+        *self = match polls {
+            true => Answers {
+                in_a_row: self.in_a_row.saturating_add(1),
+                last: Some(now),
+            },
+            false => Answers::default(),
+        };
+    }
+
+    /// Whether the peer polls as far as is known, without a question.
+    fn suffice(&self, now: impl FnOnce() -> Instant) -> bool {
+        let is_recent = |last| now().saturating_duration_since(last) < POLLS_ON_FOR;
+        self.in_a_row >= ENOUGH_ANSWERS && self.last.is_some_and(is_recent)
     }
 }
 
@@ -119,7 +149,17 @@ impl Peer {
         // Most often neither: then nothing is looked at that the peer writes to.
         (is_asleep || self.choice.copies_at_once(length))
             && self.has_read_all()
-            && (is_asleep || !self.polls())
+            && (is_asleep || !self.probably_polls())
+    }
+
+    /// As [`polls`](Self::polls), without a question to a peer that has just answered several.
+    fn probably_polls(&mut self) -> bool {
+        if self.answers.suffice(Instant::now) {
+            return true;
+        }
+        let polls = self.polls();
+        self.answers.note(polls, Instant::now());
+        polls
     }
 
     /// Whether so many bytes are sent to the peer in any case; else it is to be asked for whether
@@ -386,5 +426,26 @@ impl ShmNal {
             self.renew_view(index);
         }
         self.peers[index].copy_private(wanted, local, words)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peer_that_has_answered_several_times_is_not_asked_for_a_while() {
+        let (begin, mut answers) = (Instant::now(), Answers::default());
+        let at = |micros| move || begin + Duration::from_micros(micros);
+        for micros in 0..4 {
+            assert!(!answers.suffice(at(micros)));
+            answers.note(true, at(micros)());
+        }
+        assert!(answers.suffice(at(52)) && !answers.suffice(at(53)));
+        answers.note(true, at(60)());
+        assert!(answers.suffice(at(100)), "one more answer is enough");
+        answers.note(false, at(101)());
+        answers.note(true, at(102)());
+        assert!(!answers.suffice(at(102)), "it didn't poll meanwhile");
     }
 }
