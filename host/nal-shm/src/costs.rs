@@ -59,6 +59,12 @@ pub enum Costs {
     Set(u64),
 }
 
+/// The least part of a body that both sides move, bytes, where costs aren't measured.
+const LEAST_PART: u64 = 32 << 10;
+/// Longer bodies are moved by one side alone, while programs have other work for the other one: in the
+/// time in which both would move one that long, a processor does much.
+const LONGEST_SHARED: u64 = 1 << 20;
+
 /// A copy is long if its length takes so many times as long as all else.
 const LONG_COPY: f32 = 32.0;
 /// The same in bytes, where costs aren't measured.
@@ -279,6 +285,11 @@ impl Received {
         }
     }
 
+    /// The body that is being timed isn't moved by this process alone.
+    pub(crate) fn forget(&mut self) {
+        self.timed = None;
+    }
+
     #[inline(always)]
     pub(crate) fn is_timed(&self) -> bool {
         self.timed.is_some()
@@ -443,6 +454,31 @@ impl Choice {
         }
     }
 
+    /// Whether both sides had better move parts of a body of that length, if both wait: it takes long
+    /// enough to tell the other side, and isn't so long that one side had better be left alone.
+    pub(crate) fn is_shared(&self, length: u64) -> bool {
+        (2 * self.least_part()..=LONGEST_SHARED).contains(&length)
+    }
+
+    /// Bytes of each part of a body of that length that is granted.
+    pub(crate) fn part_of(&self, length: u64) -> u64 {
+        match self.is_shared(length) {
+            true => length.div_ceil(2),
+            false => length,
+        }
+    }
+
+    /// The length of a part that takes as long as the call of the system that copies it.
+    fn least_part(&self) -> u64 {
+        match self.costs {
+            Costs::Measured(copy) => {
+                let bytes = copy.call_ns / copy.kib_ns.max(1.0) * 1024.0;
+                (bytes as u64).max(LEAST)
+            }
+            Costs::Set(_) => LEAST_PART,
+        }
+    }
+
     /// How long the initiator waits for a peer to show that it polls: not longer than the copy
     /// takes beside its length.
     pub(crate) fn patience(&self) -> Duration {
@@ -547,6 +583,19 @@ mod tests {
         );
         let set = Choice::new(Costs::Set(5000));
         assert!(!set.copies_at_once(4999) && set.copies_at_once(5000));
+    }
+
+    #[test]
+    fn both_sides_move_bodies_whose_length_takes_longer_than_two_calls_up_to_a_limit() {
+        let choice = Choice::new(COSTS);
+        for (length, is_shared) in [(24 << 10, false), (26 << 10, true), (1 << 20, true)] {
+            assert_eq!(choice.is_shared(length), is_shared, "{length}");
+        }
+        assert_eq!(choice.part_of(24 << 10), 24 << 10);
+        assert_eq!(choice.part_of((1 << 20) - 1), 512 << 10);
+        assert_eq!(choice.part_of((1 << 20) + 1), (1 << 20) + 1);
+        let set = Choice::new(Costs::Set(5000));
+        assert!(!set.is_shared((64 << 10) - 1) && set.is_shared(64 << 10));
     }
 
     #[test]

@@ -226,12 +226,34 @@ impl Inbound {
         }
     }
 
+    /// The body of the record that `next` gave is granted, in parts of so many bytes.
+    pub(crate) fn begin_parts(&mut self, bytes: u64) {
+        self.granted = self.granted.wrapping_add(1);
+        let lane = self.segment.lane(self.lane);
+        lane.parts.begin(self.granted, bytes);
+    }
+
+    /// Takes the next part of the body that was granted last.
+    pub(crate) fn take_part(&self, length: u64) -> Option<(u64, u64)> {
+        let lane = self.segment.lane(self.lane);
+        lane.parts.take(self.granted, length)
+    }
+
+    /// Ends the last grant, unless the sender has taken one of its parts.
+    pub(crate) fn revoke_grant(&mut self, own: u32) -> bool {
+        let lane = self.segment.lane(self.lane);
+        let is_revoked = lane.parts.revoke(self.granted, own);
+        if is_revoked {
+            self.is_granted = false;
+            self.received.forget();
+        }
+        is_revoked
+    }
+
     /// The sender moves the body of the record that `next` gave: nothing arrives until then.
     pub(crate) fn leave_to_sender(&mut self) {
-        self.granted = self.granted.wrapping_add(1);
         self.is_granted = true;
-        // It says nothing of what a copy by this process costs.
-        self.received.end(false);
+        self.received.forget();
     }
 
     /// Whether the sender has moved the body that it was granted, or won't any more.

@@ -1,6 +1,7 @@
 //! What a segment's bytes mean behind its header: a lane for each sender, the owner's direct
 //! entries, and a ring for each lane.
 
+use crate::parts::BodyParts;
 use lintel_direct::{AccessWord, Table};
 use lintel_presence::{Header, SEGMENT_BYTES, SNAPSHOT_BYTES, Segment};
 use lintel_ring::{Control, RING_BYTES, SLOT_BYTES};
@@ -46,6 +47,8 @@ pub(crate) struct Lane {
     pub(crate) rung_on: AtomicU32,
     /// What bodies of the sender cost the receiver: see `Received::published`.
     pub(crate) received: AtomicU64,
+    /// The parts of the body that was granted last.
+    pub(crate) parts: BodyParts,
     /// The bodies that the receiver has granted the sender to move, and that are dealt with: twice
     /// their number, and one more if the last was moved.
     pub(crate) moved: AtomicU32,

@@ -24,6 +24,7 @@ mod layout;
 #[cfg(feature = "test-doors")]
 pub mod layout;
 mod outbound;
+mod parts;
 mod private_entries;
 mod quick_arrivals;
 mod quick_sends;
@@ -45,8 +46,8 @@ use direct::Accesses;
 use inbound::Inbound;
 use lintel_claim::{Claim, CrossMemoryError, Lease, Loan, RemoteMemory};
 use lintel_nal::{
-    Arrival, Capabilities, MoveError, Nal, Origin, Outgoing, RemoteLoan, Resources, Unreachable,
-    Wake,
+    Arrival, Capabilities, Finder, Granted, MoveError, Moved, Nal, Origin, Outgoing, Parts,
+    RemoteLoan, Resources, Unreachable, Wake,
 };
 use lintel_presence::{OpenError, Segment, register_for_barriers};
 use lintel_snapshot::Traffic;
@@ -441,9 +442,36 @@ impl Nal for ShmNal {
         }
     }
 
-    fn note_moved(&mut self, to: ProcessId, is_moved: bool) {
+    fn begin_parts(&mut self, origin: Origin, bytes: u64) {
+        if let Some(inbound) = self.lane(origin) {
+            inbound.begin_parts(bytes);
+        }
+    }
+
+    fn take_part(&mut self, granted: Granted, length: u64) -> Option<(u64, u64)> {
+        match granted {
+            Granted::By(process) => {
+                let index = self.index_of(process)?;
+                self.peers[index].take_part(length)
+            }
+            Granted::To(origin) => self.lane(origin)?.take_part(length),
+        }
+    }
+
+    fn revoke_grant(&mut self, origin: Origin, own: u32) -> bool {
+        let inbound = self.lane(origin);
+        let is_revoked = inbound.is_some_and(|inbound| inbound.revoke_grant(own));
+        if is_revoked {
+            if let Some(index) = self.index_of(origin.process) {
+                self.peers[index].joining.note_missed();
+            }
+        }
+        is_revoked
+    }
+
+    fn note_moved(&mut self, to: ProcessId, moved: Moved) {
         if let Some(index) = self.index_of(to) {
-            self.peers[index].note_moved(is_moved);
+            self.peers[index].note_moved(moved);
         }
     }
 
@@ -625,9 +653,9 @@ impl Wake for ShmNal {
         }
     }
 
-    fn would_move(&mut self, process: ProcessId, length: u64, by_helper: bool) -> bool {
+    fn would_move(&mut self, process: ProcessId, length: u64, found: Finder) -> Option<Parts> {
         let index = self.index_of(process);
-        index.is_some_and(|index| self.peers[index].would_move(length, by_helper))
+        self.peers[index?].would_move(length, found)
     }
 
     fn hold_rings(&mut self, to: ProcessId, hold: bool) {

@@ -3,7 +3,8 @@
 use crate::costs::{Choice, Costs};
 use crate::direct::{Quick, View};
 use crate::layout::{CLOSED, FREE, LANES, Lanes, OPEN, REACH_UNKNOWN, REACH_YES, TAKEN};
-use crate::private_entries::{Answers, Away, Silent};
+use crate::parts::Joining;
+use crate::private_entries::{Away, Silent};
 use crate::record::{FORM_SHIFT, Form};
 use crate::tally::Tally;
 use lintel_claim::{Claim, Key, Lease, Lent, Loan, copy_vectored};
@@ -64,8 +65,6 @@ pub(crate) struct Peer {
     pub(crate) view: View,
     /// Whether to ask if it is away.
     pub(crate) away: Away,
-    /// What it has answered that was asked whether it polls.
-    pub(crate) answers: Answers,
     /// Records sent last that the peer needn't read soon.
     pub(crate) silent: Silent,
     /// Whether they can be accessed at once. Ends with all that is sent.
@@ -84,6 +83,8 @@ pub(crate) struct Peer {
     pub(crate) lent: Silent,
     /// Bodies that the peer has granted this process to move.
     pub(crate) granted: u32,
+    /// Whether it takes parts of bodies that this process grants.
+    pub(crate) joining: Joining,
 }
 
 /// What a peer hasn't read yet of a sender that has left: what it was lent must stay.
@@ -179,6 +180,7 @@ impl Peer {
         shared.rung_on.store(0, Ordering::Relaxed);
         shared.received.store(0, Ordering::Relaxed);
         shared.moved.store(0, Ordering::Relaxed);
+        shared.parts.begin(0, 0);
         shared.accessing.reset();
         shared.state.store(OPEN, Ordering::Release);
         segment.note_change();
@@ -195,7 +197,6 @@ impl Peer {
             needs_fence,
             view: View::default(),
             away: Away::default(),
-            answers: Answers::default(),
             silent: Silent::default(),
             quick: Quick::default(),
             holds_rings: false,
@@ -210,6 +211,7 @@ impl Peer {
             lent_to_fill: 0,
             lent: Silent::default(),
             granted: 0,
+            joining: Joining::default(),
         })
     }
 
@@ -308,6 +310,13 @@ impl Peer {
     #[inline(always)]
     fn ring_bell(&mut self) -> bool {
         !self.is_asleep() || self.ring_sleeper()
+    }
+
+    /// Takes the next part of the body that the peer has granted last.
+    pub(crate) fn take_part(&self, length: u64) -> Option<(u64, u64)> {
+        let grant = self.granted.wrapping_add(1);
+        let lane = self.segment.lane(self.lane);
+        lane.parts.take(grant, length)
     }
 
     /// Whether the peer has to be rung for what was written to its ring.

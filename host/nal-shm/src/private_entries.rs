@@ -12,11 +12,12 @@ use crate::record::{FORM_SHIFT, Form};
 use lintel_claim::{Claim, CrossMemoryError, Key, RemoteMemory, RemoteSpan};
 use lintel_direct::{CopyKey, Counts, Entry};
 use lintel_memory::length;
+use lintel_nal::{Finder, Moved, Parts};
 use lintel_presence::{Watch, caller_waits};
 use lintel_types::ProcessId;
 use lintel_wire::Words;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 const PROBE_WORDS: Words = [(Form::Probe as u64) << FORM_SHIFT, 0, 0, 0, 0, 0];
 /// Announcements that a peer may leave unread. The next message is sent, and wakes it.
@@ -40,36 +41,6 @@ impl Default for Away {
             from: u64::MAX,
             left: 0,
         }
-    }
-}
-
-/// Answers in a row after which a peer is taken to poll on, and for how long from the last one on.
-const ENOUGH_ANSWERS: u8 = 4;
-const POLLS_ON_FOR: Duration = Duration::from_micros(50);
-
-/// What a peer has answered that was asked whether it polls. A question costs a message the transfer
-/// of two lines: one that has polled time and again isn't asked each time.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Answers {
-    in_a_row: u8,
-    last: Option<Instant>,
-}
-
-impl Answers {
-    fn note(&mut self, polls: bool, now: Instant) {
-        *self = match polls {
-            true => Answers {
-                in_a_row: self.in_a_row.saturating_add(1),
-                last: Some(now),
-            },
-            false => Answers::default(),
-        };
-    }
-
-    /// Whether the peer polls as far as is known, without a question.
-    fn suffice(&self, now: impl FnOnce() -> Instant) -> bool {
-        let is_recent = |last| now().saturating_duration_since(last) < POLLS_ON_FOR;
-        self.in_a_row >= ENOUGH_ANSWERS && self.last.is_some_and(is_recent)
     }
 }
 
@@ -149,17 +120,7 @@ impl Peer {
         // Most often neither: then nothing is looked at that the peer writes to.
         (is_asleep || self.choice.copies_at_once(length))
             && self.has_read_all()
-            && (is_asleep || !self.probably_polls())
-    }
-
-    /// As [`polls`](Self::polls), without a question to a peer that has just answered several.
-    fn probably_polls(&mut self) -> bool {
-        if self.answers.suffice(Instant::now) {
-            return true;
-        }
-        let polls = self.polls();
-        self.answers.note(polls, Instant::now());
-        polls
+            && (is_asleep || !self.polls())
     }
 
     /// Whether so many bytes are sent to the peer in any case; else it is to be asked for whether
@@ -222,15 +183,15 @@ impl Peer {
         (position.wrapping_sub(begin) < MOST_SILENT).then_some(begin)
     }
 
-    /// The body that the peer has granted last was moved, or not. The peer needn't read on soon, if
-    /// it was moved and that was the last record; only a caller that sleeps is rung.
-    pub(crate) fn note_moved(&mut self, is_moved: bool) {
+    /// What became of the body that the peer has granted last. The peer needn't read on soon, if all
+    /// was moved and that was the last record; only a caller that sleeps is rung.
+    pub(crate) fn note_moved(&mut self, moved: Moved) {
         self.granted = self.granted.wrapping_add(1);
-        let moved = self.granted << 1 | u32::from(is_moved);
+        let word = self.granted << 1 | u32::from(moved != Moved::Nothing);
         let shared = &self.segment.lane(self.lane).moved;
-        shared.store(moved, Ordering::Release);
+        shared.store(word, Ordering::Release);
         let is_last = self.sender.position().0 == self.lent.end;
-        if is_moved && is_last {
+        if moved == Moved::Whole && is_last {
             self.silent = self.lent;
             self.ring_waiting_caller();
         } else if self.is_asleep() {
@@ -238,19 +199,26 @@ impl Peer {
         }
     }
 
-    /// Whether a caller of the peer polls and could move so many bytes of this process, or to it.
-    /// A caller, other than the helper, asks only for long ones: it may be about to wait, too.
-    pub(crate) fn would_move(&mut self, length: u64, by_helper: bool) -> bool {
-        let is_long = match by_helper {
-            true => self.choice.copies_at_once(length),
-            false => self.choice.copies_for_long(length),
+    /// In which parts a body of that length is moved, if a caller of the peer is granted to move it:
+    /// see [`Wake::would_move`](lintel_nal::Wake::would_move).
+    pub(crate) fn would_move(&mut self, length: u64, found: Finder) -> Option<Parts> {
+        let choice = &self.choice;
+        let is_long = match found {
+            Finder::Helper => choice.copies_at_once(length),
+            // It may be about to wait, too.
+            Finder::Caller => choice.copies_for_long(length),
+            Finder::WaitingCaller => false,
         };
-        is_long
-            && self.cross_memory()
-            && !self.waits()
-            && !self.closed
-            && self.has_read_all()
-            && self.polls()
+        let is_joint = !is_long && found != Finder::Helper && choice.is_shared(length);
+        let bytes = choice.part_of(length);
+        let is_reached = self.cross_memory() && !self.waits() && !self.closed;
+        let would_move = is_reached
+            && match is_joint {
+                // If it doesn't take any part, nobody waits for it.
+                true => !self.is_asleep() && self.joining.grants(),
+                false => is_long && self.has_read_all() && self.polls(),
+            };
+        would_move.then_some(Parts { bytes, is_joint })
     }
 
     /// Sends words that the peer, which has read all others, needn't read soon; false if it has
@@ -426,26 +394,5 @@ impl ShmNal {
             self.renew_view(index);
         }
         self.peers[index].copy_private(wanted, local, words)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_peer_that_has_answered_several_times_is_not_asked_for_a_while() {
-        let (begin, mut answers) = (Instant::now(), Answers::default());
-        let at = |micros| move || begin + Duration::from_micros(micros);
-        for micros in 0..4 {
-            assert!(!answers.suffice(at(micros)));
-            answers.note(true, at(micros)());
-        }
-        assert!(answers.suffice(at(52)) && !answers.suffice(at(53)));
-        answers.note(true, at(60)());
-        assert!(answers.suffice(at(100)), "one more answer is enough");
-        answers.note(false, at(101)());
-        answers.note(true, at(102)());
-        assert!(!answers.suffice(at(102)), "it didn't poll meanwhile");
     }
 }

@@ -28,7 +28,7 @@
 #[macro_export]
 macro_rules! forward {
     ($self:ident $arms:tt: ..Nal) => {
-        $crate::forward!($self $arms: capabilities, send, send_lent, leave_to, note_moved, next, next_inline, done,
+        $crate::forward!($self $arms: capabilities, send, send_lent, leave_to, begin_parts, take_part, revoke_grant, note_moved, next, next_inline, done,
             lent_behind, done_lent, receive_into, fetch, fill, recall, backlog, lends, resources, traffic, arrivals);
     };
     ($self:ident $arms:tt: ..Wake) => {
@@ -61,10 +61,25 @@ macro_rules! forward {
     (@leave_to $s:ident $a:tt) => {
         $crate::forward!(@call $s $a [] [&mut] leave_to(origin: $crate::Origin));
     };
+    (@begin_parts $s:ident $a:tt) => {
+        $crate::forward!(@call $s $a [] [&mut] begin_parts(origin: $crate::Origin, bytes: u64));
+    };
+    (@take_part $s:ident $a:tt) => {
+        $crate::forward!(@call $s $a [] [&mut] take_part(
+            granted: $crate::Granted,
+            length: u64
+        ) -> Option<(u64, u64)>);
+    };
+    (@revoke_grant $s:ident $a:tt) => {
+        $crate::forward!(@call $s $a [] [&mut] revoke_grant(
+            origin: $crate::Origin,
+            own: u32
+        ) -> bool);
+    };
     (@note_moved $s:ident $a:tt) => {
         $crate::forward!(@call $s $a [] [&mut] note_moved(
             to: $crate::names::ProcessId,
-            is_moved: bool
+            moved: $crate::Moved
         ));
     };
     (@next $s:ident $a:tt) => {
@@ -141,8 +156,8 @@ macro_rules! forward {
         $crate::forward!(@call $s $a [] [&mut] would_move(
             process: $crate::names::ProcessId,
             length: u64,
-            by_helper: bool
-        ) -> bool);
+            found: $crate::Finder
+        ) -> Option<$crate::Parts>);
     };
     (@hold_rings $s:ident $a:tt) => {
         $crate::forward!(@call $s $a [] [&mut] hold_rings(

@@ -136,6 +136,46 @@ pub enum Arrival {
     Moved(Origin, bool),
 }
 
+/// Who has found a message in a process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Finder {
+    /// The helper, which has the application's processor.
+    Helper,
+    /// A caller that hasn't waited for it: it may be about to compute.
+    Caller,
+    /// A caller that has waited.
+    WaitingCaller,
+}
+
+/// How a body is moved that its initiator is granted to move.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Parts {
+    /// Bytes of each but the last one.
+    pub bytes: u64,
+    /// The target takes parts from the beginning on, not only once it waits.
+    pub is_joint: bool,
+}
+
+/// A granted body, at either side.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Granted {
+    /// At the initiator.
+    By(ProcessId),
+    /// At the target.
+    To(Origin),
+}
+
+/// What the initiator has done with a body that it was granted to move.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Moved {
+    /// It has moved all, and the operation is over.
+    Whole,
+    /// It has moved some parts. The target moves the others, and answers.
+    Parts,
+    /// It can't: the target has to move all.
+    Nothing,
+}
+
 /// The bytes of a message that has arrived.
 #[derive(Clone, Debug)]
 pub enum Payload {
@@ -216,12 +256,28 @@ pub trait Nal: Wake {
     /// The sender of the message that [`next`](Self::next) has returned was granted to move its body.
     /// Instead of [`done`](Self::done): the message stays the next one of its sender, and nothing
     /// behind it is returned, until [`Arrival::Moved`]. Only where a process
-    /// [would move](Wake::would_move) bodies.
+    /// [would move](Wake::would_move) any of it.
     fn leave_to(&mut self, _origin: Origin) {}
 
-    /// The body of the message to that process that was granted last has been moved, for which no
-    /// thread is woken but a caller that sleeps; or it is left to that process, which is rung.
-    fn note_moved(&mut self, _to: ProcessId, _is_moved: bool) {}
+    /// The body of the message that [`next`](Self::next) has returned is about to be granted, and moved in
+    /// parts of so many bytes, each by the side that takes it.
+    fn begin_parts(&mut self, _origin: Origin, _bytes: u64) {}
+
+    /// Takes the next part of a granted body of that length: where it begins, and its length, in bytes.
+    /// Nothing once all are taken.
+    fn take_part(&mut self, _granted: Granted, _length: u64) -> Option<(u64, u64)> {
+        None
+    }
+
+    /// Ends a grant of whose parts this process has taken so many, if they are all: false if the
+    /// initiator has taken one. The message is the next one of its sender again.
+    fn revoke_grant(&mut self, _origin: Origin, _own: u32) -> bool {
+        false
+    }
+
+    /// What this process has done with the body of the message to that process that was granted last.
+    /// If it has moved all of it, no thread is woken for that but a caller that sleeps.
+    fn note_moved(&mut self, _to: ProcessId, _moved: Moved) {}
 
     /// The next arrival. A message stays the next one until [`done`](Self::done).
     fn next(&mut self) -> Option<Arrival>;
@@ -324,10 +380,10 @@ pub trait Wake {
     /// Wakes peers that haven't looked at what was sent to them.
     fn wake_peers(&mut self);
 
-    /// Whether a caller of that process polls and could move so many bytes of this process, or to
-    /// it, at once: better than this process's helper, or a caller that may not be waiting.
-    fn would_move(&mut self, _process: ProcessId, _length: u64, _by_helper: bool) -> bool {
-        false
+    /// Whether a caller of that process polls and had better move a body of that length, or parts of
+    /// it, to or from this process, where the message was `found` by that one: in which parts.
+    fn would_move(&mut self, _process: ProcessId, _length: u64, _found: Finder) -> Option<Parts> {
+        None
     }
 
     /// From now on, whether a peer whose helper sleeps isn't rung for what is sent to it, but

@@ -1,8 +1,8 @@
 //! Two NALs as one: a near one within the node, a far one to all others.
 
 use crate::{
-    Arrival, Capabilities, MoveError, Nal, Origin, Outgoing, RemoteLoan, Resources, Unreachable,
-    Wake,
+    Arrival, Capabilities, Finder, Granted, MoveError, Moved, Nal, Origin, Outgoing, Parts,
+    RemoteLoan, Resources, Unreachable, Wake,
 };
 use lintel_claim::{Claim, Lease, Lent, Loan};
 use lintel_snapshot::Traffic;
@@ -197,10 +197,38 @@ impl<Near: Nal, Far: Nal> Nal for Route<Near, Far> {
         }
     }
 
-    fn note_moved(&mut self, to: ProcessId, is_moved: bool) {
+    fn begin_parts(&mut self, origin: Origin, bytes: u64) {
+        match side_of(origin) {
+            (Side::Near, origin) => self.near.begin_parts(origin, bytes),
+            (Side::Far, origin) => self.far.begin_parts(origin, bytes),
+        }
+    }
+
+    fn take_part(&mut self, granted: Granted, length: u64) -> Option<(u64, u64)> {
+        let (side, granted) = match granted {
+            Granted::By(process) => (self.side(process), granted),
+            Granted::To(origin) => {
+                let (side, origin) = side_of(origin);
+                (side, Granted::To(origin))
+            }
+        };
+        match side {
+            Side::Near => self.near.take_part(granted, length),
+            Side::Far => self.far.take_part(granted, length),
+        }
+    }
+
+    fn revoke_grant(&mut self, origin: Origin, own: u32) -> bool {
+        match side_of(origin) {
+            (Side::Near, origin) => self.near.revoke_grant(origin, own),
+            (Side::Far, origin) => self.far.revoke_grant(origin, own),
+        }
+    }
+
+    fn note_moved(&mut self, to: ProcessId, moved: Moved) {
         match self.side(to) {
-            Side::Near => self.near.note_moved(to, is_moved),
-            Side::Far => self.far.note_moved(to, is_moved),
+            Side::Near => self.near.note_moved(to, moved),
+            Side::Far => self.far.note_moved(to, moved),
         }
     }
 
@@ -357,10 +385,10 @@ impl<Near: Nal, Far: Nal> Wake for Route<Near, Far> {
         self.far.wake_peers();
     }
 
-    fn would_move(&mut self, process: ProcessId, length: u64, by_helper: bool) -> bool {
+    fn would_move(&mut self, process: ProcessId, length: u64, found: Finder) -> Option<Parts> {
         match self.side(process) {
-            Side::Near => self.near.would_move(process, length, by_helper),
-            Side::Far => self.far.would_move(process, length, by_helper),
+            Side::Near => self.near.would_move(process, length, found),
+            Side::Far => self.far.would_move(process, length, found),
         }
     }
 

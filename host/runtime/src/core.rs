@@ -327,6 +327,9 @@ impl<O: Owner> Core<O> {
             if self.wakeup.poll_in_vain(polls) {
                 self.wake_peers();
             }
+            if !self.grants.is_empty() && self.wakeup.waits_long() {
+                self.move_granted_part();
+            }
             if self.transports.nal.is_idle() {
                 self.wakeup.network_is_idle();
             }

@@ -2,10 +2,21 @@
 
 use crate::lent_landings::LentLanding;
 use lintel_nal::Origin;
-use lintel_types::{InterfaceNumber, ProcessId};
+use lintel_types::{InterfaceNumber, NiFail, ProcessId};
 
-/// Messages that their initiators were granted to move, and from where they came.
-pub(crate) struct Grants<S>(Vec<(Origin, LentLanding<S>)>);
+/// A message whose body its initiator was granted to move, or parts of it.
+pub(crate) struct Grant<S> {
+    pub(crate) origin: Origin,
+    pub(crate) landing: LentLanding<S>,
+    /// Parts that this process has moved, and how that ended.
+    pub(crate) parts: u32,
+    pub(crate) fail: NiFail,
+    /// The interface was closed since.
+    pub(crate) is_closed: bool,
+}
+
+/// All that haven't ended.
+pub(crate) struct Grants<S>(Vec<Grant<S>>);
 
 impl<S> Grants<S> {
     pub(crate) fn is_empty(&self) -> bool {
@@ -16,29 +27,35 @@ impl<S> Grants<S> {
         self.0.len()
     }
 
-    pub(crate) fn insert(&mut self, origin: Origin, landing: LentLanding<S>) {
-        self.0.push((origin, landing));
+    /// The initiator of one of them.
+    pub(crate) fn first(&self) -> Option<Origin> {
+        self.0.first().map(|grant| grant.origin)
+    }
+
+    pub(crate) fn insert(&mut self, grant: Grant<S>) {
+        self.0.push(grant);
     }
 
     /// Ends the grant of a lane, which has one at a time.
-    pub(crate) fn take(&mut self, lane: u32) -> Option<LentLanding<S>> {
+    pub(crate) fn take(&mut self, lane: u32) -> Option<Grant<S>> {
         self.take_if(|origin| origin.lane == lane)
     }
 
     /// Ends a grant of a process, if it has one.
-    pub(crate) fn take_of(&mut self, process: ProcessId) -> Option<LentLanding<S>> {
+    pub(crate) fn take_of(&mut self, process: ProcessId) -> Option<Grant<S>> {
         self.take_if(|origin| origin.process == process)
     }
 
-    fn take_if(&mut self, is_it: impl Fn(&Origin) -> bool) -> Option<LentLanding<S>> {
-        let index = self.0.iter().position(|(origin, _)| is_it(origin))?;
-        Some(self.0.swap_remove(index).1)
+    fn take_if(&mut self, is_it: impl Fn(&Origin) -> bool) -> Option<Grant<S>> {
+        let index = self.0.iter().position(|grant| is_it(&grant.origin))?;
+        Some(self.0.swap_remove(index))
     }
 
-    /// Ends those of an interface that closes.
+    /// An interface closes.
     pub(crate) fn close(&mut self, number: InterfaceNumber) {
-        self.0
-            .retain(|(_, landing)| landing.landed.request().interface != number);
+        for grant in &mut self.0 {
+            grant.is_closed |= grant.landing.landed.request().interface == number;
+        }
     }
 }
 

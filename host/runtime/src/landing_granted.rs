@@ -1,21 +1,21 @@
-//! Rendezvous whose bodies the initiator moves: it waits, while the target computes.
+//! Rendezvous whose bodies the initiator moves, or both sides.
 //!
-//! A put or get whose body is lent is a request for a rendezvous. A caller of the target, which
-//! polls or waits, moves the body by itself (`landing_lent`). The helper would take the processor
-//! from the application for as long as that takes; so if a caller of the initiator polls, the
-//! helper grants it to move the body: it lends the target's memory in turn, in the response. The
-//! initiator ends the operation by itself, and says so, which wakes nobody; until then nothing
-//! behind the message arrives, so that all keeps its order. So does a caller with a long body that
-//! hasn't waited for it: it may be about to compute.
+//! A put or get whose body is lent is a request for a rendezvous: the target moves the body
+//! (`landing_lent`), or grants it, by lending its own memory in turn in a response. Then either side
+//! takes parts, until none is left. The target's helper, and a caller that may be about to compute,
+//! grant what the initiator moves alone, if it polls: it ends the operation by itself, and says so,
+//! which wakes nobody. A caller that waits takes parts as well, and then it is the target that answers.
+//! Until then nothing behind the message arrives, so that all keeps its order.
 
 use crate::core::Core;
+use crate::grants::Grant;
 use crate::landing_lent::moves_lent;
 use crate::lent_landings::LentLanding;
 use crate::mover::Mover;
 use crate::owner::Owner;
 use lintel_engine4::Landed;
-use lintel_memory::length;
-use lintel_nal::{Nal, Origin, Outgoing, Payload, RemoteLoan, Wake};
+use lintel_memory::{length, part};
+use lintel_nal::{Finder, Granted, Moved, Nal, Origin, Outgoing, Parts, Payload, RemoteLoan, Wake};
 use lintel_types::{NiFail, ProcessId};
 use lintel_wire::{Response, Verb};
 
@@ -24,68 +24,160 @@ const MOST_PIECES: usize = 8;
 
 /// At the target.
 impl<O: Owner> Core<O> {
-    /// Whether the initiator had better move the body of a message than this thread.
+    /// Whether the initiator had better move a message's body, or parts of it: in which parts.
     pub(crate) fn may_grant(
         &mut self,
         origin: Origin,
         landed: &Landed,
         pieces: &[O::Span],
-    ) -> bool {
-        let by_helper = self.transports.holds_answers;
-        let is_waiting = !by_helper && self.wakeup.waits_long();
+    ) -> Option<Parts> {
+        let found = match self.wakeup.waits_long() {
+            _ if self.transports.holds_answers => Finder::Helper,
+            true => Finder::WaitingCaller,
+            false => Finder::Caller,
+        };
         let is_own = origin.process == self.transports.me;
-        if is_waiting || is_own || !moves_lent(landed) || pieces.len() > MOST_PIECES {
-            return false;
-        }
-        // What a counter may cause waits for no call of the application.
         let opened = self.interfaces[landed.request().interface.position()].as_ref();
-        opened.is_some_and(|opened| !opened.interface.is_counted(landed))
+        // What a counter may cause waits for no call of the application.
+        let may_wait = opened.is_some_and(|opened| !opened.interface.is_counted(landed))
+            && !is_own
+            && moves_lent(landed)
             && landed.request().token != 0
-            && O::Mover::as_claims(pieces).is_some()
-            && (self.transports.nal).would_move(origin.process, landed.mlength(), by_helper)
+            && pieces.len() <= MOST_PIECES
+            && O::Mover::as_claims(pieces).is_some();
+        let nal = &mut self.transports.nal;
+        may_wait.then(|| nal.would_move(origin.process, landed.mlength(), found))?
     }
 
-    /// Lets the initiator move the body of a message, which is to be left to it.
+    /// Lets the initiator move the body of a message, which is to be left to it: false if this process
+    /// has moved all of it meanwhile.
     #[cold]
-    pub(crate) fn grant(&mut self, origin: Origin, landing: LentLanding<O::Span>) {
+    pub(crate) fn grant(
+        &mut self,
+        origin: Origin,
+        landing: LentLanding<O::Span>,
+        parts: Parts,
+    ) -> bool {
         let landed = &landing.landed;
         let opened = self.interfaces[landed.request().interface.position()].as_ref();
         let claims = O::Mover::as_claims(landing.pieces.as_slice());
         let (Some(opened), Some(claims), Some(response)) =
             (opened, claims, landed.response(NiFail::Ok))
         else {
-            return;
+            return false;
         };
+        self.transports.nal.begin_parts(origin, parts.bytes);
         let lent = opened.lease.lend(claims);
         let body = match landed.request().verb {
             Verb::Put => Outgoing::LentToFill(lent),
             _ => Outgoing::LentToRead(lent),
         };
         self.transports.answer(origin.process, &response, body);
-        self.grants.insert(origin, landing);
+        self.grants.insert(Grant {
+            origin,
+            landing,
+            parts: 0,
+            fail: NiFail::Ok,
+            is_closed: false,
+        });
+        while parts.is_joint && self.move_own_part(origin) {}
+        !(parts.is_joint && self.revoke_grant(origin))
     }
 
-    /// An initiator has moved a body as it was granted to, or leaves it to this process.
+    /// A caller waits: it moves the next part of a body that was granted.
+    #[cold]
+    pub(crate) fn move_granted_part(&mut self) {
+        let Some(origin) = self.grants.first() else {
+            return;
+        };
+        if !self.move_own_part(origin) && self.revoke_grant(origin) {
+            self.transports.done(origin);
+        }
+    }
+
+    /// Ends a grant of which this process has moved all parts, unless the initiator has taken one.
+    fn revoke_grant(&mut self, origin: Origin) -> bool {
+        let Some(grant) = self.grants.take(origin.lane) else {
+            return false;
+        };
+        if grant.is_closed || !self.transports.nal.revoke_grant(origin, grant.parts) {
+            self.grants.insert(grant);
+            return false;
+        }
+        self.finish_lent(origin, grant.landing.landed, grant.fail);
+        true
+    }
+
+    /// Moves the next part of the body that was granted to that process; false if none is left.
+    fn move_own_part(&mut self, origin: Origin) -> bool {
+        let Some(mut grant) = self.grants.take(origin.lane) else {
+            return false;
+        };
+        let length = grant.landing.landed.mlength();
+        let taken = match grant.is_closed {
+            true => None,
+            false => (self.transports.nal).take_part(Granted::To(origin), length),
+        };
+        if let Some((offset, bytes)) = taken {
+            let fail = self.move_part(origin, &grant.landing, offset, bytes);
+            grant.parts += 1;
+            if fail != NiFail::Ok {
+                grant.fail = fail;
+            }
+        }
+        self.grants.insert(grant);
+        taken.is_some()
+    }
+
+    /// An initiator has moved what it took of a body, or leaves it to this process.
     #[cold]
     pub(crate) fn on_moved(&mut self, origin: Origin, is_moved: bool) {
-        match (self.grants.take(origin.lane), is_moved) {
-            (Some(landing), true) => self.post_landed(landing.landed, NiFail::Ok),
-            (Some(landing), false) => {
-                let fail = self.move_lent(origin, &landing);
-                self.finish_lent(origin, landing.landed, fail);
+        match self.grants.take(origin.lane) {
+            // The initiator has ended the operation.
+            Some(grant) if is_moved && grant.parts == 0 => self.post_granted(grant, NiFail::Ok),
+            // The message arrives once more, and is refused.
+            Some(grant) if grant.is_closed => return,
+            Some(grant) => {
+                let fail = match is_moved && grant.fail == NiFail::Ok {
+                    true => NiFail::Ok,
+                    // Which shows whose memory is at fault.
+                    false => self.move_lent(origin, &grant.landing),
+                };
+                self.finish_lent(origin, grant.landing.landed, fail);
             }
-            // The interface was closed meanwhile: the message arrives once more, and is refused.
-            (None, false) => return,
-            (None, true) => {}
+            None => {}
         }
         self.transports.done(origin);
+    }
+
+    /// Moves so many bytes of a body from `offset` on.
+    fn move_part(
+        &mut self,
+        origin: Origin,
+        one: &LentLanding<O::Span>,
+        offset: u64,
+        bytes: u64,
+    ) -> NiFail {
+        let here = part(one.pieces.as_slice(), offset, bytes);
+        let loan = one.loan.part(offset, bytes);
+        match one.landed.request().verb {
+            Verb::Put => O::Mover::fetch(self.move_parts(), origin, &loan, &here),
+            _ => O::Mover::fill(self.move_parts(), origin, &here, &loan),
+        }
     }
 
     /// A process that was granted to move bodies is lost.
     #[cold]
     pub(crate) fn end_grants_of(&mut self, process: ProcessId) {
-        while let Some(landing) = self.grants.take_of(process) {
-            self.post_landed(landing.landed, NiFail::Undeliverable);
+        while let Some(grant) = self.grants.take_of(process) {
+            self.post_granted(grant, NiFail::Undeliverable);
+        }
+    }
+
+    /// A message is over without an answer.
+    fn post_granted(&mut self, grant: Grant<O::Span>, fail: NiFail) {
+        if !grant.is_closed {
+            self.post_landed(grant.landing.landed, fail);
         }
     }
 }
@@ -96,9 +188,10 @@ impl<O: Owner> Core<O> {
     #[cold]
     #[inline(never)]
     pub(crate) fn on_granted(&mut self, origin: Origin, response: &Response, loan: &RemoteLoan) {
-        let is_moved = self.move_granted(origin, response, loan).is_some();
-        (self.transports.nal).note_moved(origin.process, is_moved);
-        if is_moved {
+        let moved = self.move_granted(origin, response, loan);
+        let moved = moved.unwrap_or(Moved::Nothing);
+        (self.transports.nal).note_moved(origin.process, moved);
+        if moved == Moved::Whole {
             let response = Response {
                 placed: true,
                 ..*response
@@ -107,26 +200,37 @@ impl<O: Owner> Core<O> {
         }
     }
 
-    /// Moves a body; nothing if it is better moved by the target, which finds out whose memory is
-    /// at fault.
+    /// Moves the parts of a body that the target doesn't take; nothing if they are better moved by
+    /// the target, which finds out whose memory is at fault.
     fn move_granted(
         &mut self,
         origin: Origin,
         response: &Response,
         loan: &RemoteLoan,
-    ) -> Option<()> {
+    ) -> Option<Moved> {
         let opened = self.interfaces[response.interface.position()].as_ref()?;
         let pieces = opened.interface.granted(origin.process, response)?;
         let here = O::Mover::as_claims(pieces.as_slice())?;
-        let bytes = response.mlength;
-        if pieces.length() != bytes || length(&loan.spans) != bytes {
+        let (all, mut moved) = (response.mlength, 0);
+        if pieces.length() != all || length(&loan.spans) != all {
             return None;
         }
-        let moved = match response.reply {
-            true => self.transports.fetch(origin, loan, here),
-            false => self.transports.fill(origin, here, loan),
-        };
-        (moved == Ok(bytes)).then_some(())
+        let granted = Granted::By(origin.process);
+        while let Some((offset, bytes)) = self.transports.nal.take_part(granted, all) {
+            let (here, there) = (part(here, offset, bytes), loan.part(offset, bytes));
+            let part = match response.reply {
+                true => self.transports.fetch(origin, &there, &here),
+                false => self.transports.fill(origin, &here, &there),
+            };
+            if part != Ok(bytes) {
+                return None;
+            }
+            moved += bytes;
+        }
+        match moved == all {
+            true => Some(Moved::Whole),
+            false => Some(Moved::Parts),
+        }
     }
 }
 
@@ -202,6 +306,91 @@ mod tests {
         assert_eq!(*network.movers.lock(), [one.me]);
         let event = two.event();
         assert_eq!((event.kind, event.mlength), (EventKind::Get, MEMORY));
+    }
+
+    /// The target waits, and moves so many parts of what it has granted.
+    fn move_parts(peer: &Peer, parts: usize) {
+        peer.library.with_core(|core| {
+            for _ in 0..parts {
+                core.move_granted_part();
+            }
+        });
+    }
+
+    #[test]
+    fn both_sides_move_parts_of_a_body_if_both_wait() {
+        for at_target in 0..=4 {
+            let (network, one, two) = pair();
+            network.parts_of_each.store(4, Ordering::SeqCst);
+            fill(&one, 7);
+            start_and_grant(&network, &one, &two, || one.put(&two, MEMORY));
+            move_parts(&two, at_target);
+            *network.deaf.lock() = None;
+            assert_eq!(one.event().kind, EventKind::Send);
+            let ack = one.event();
+            assert_eq!((ack.kind, ack.mlength), (EventKind::Ack, MEMORY));
+            assert!(is_filled(&two, 7));
+            let mut movers = vec![two.me; at_target];
+            movers.resize(4, one.me);
+            assert_eq!(*network.movers.lock(), movers);
+            let event = two.event();
+            assert_eq!((event.ni_fail, event.mlength), (NiFail::Ok, MEMORY));
+        }
+    }
+
+    #[test]
+    fn both_sides_move_parts_of_what_is_got() {
+        let (network, one, two) = pair();
+        network.parts_of_each.store(3, Ordering::SeqCst);
+        fill(&two, 9);
+        start_and_grant(&network, &one, &two, || one.get(&two, MEMORY));
+        move_parts(&two, 1);
+        *network.deaf.lock() = None;
+        let reply = one.event();
+        assert_eq!((reply.kind, reply.mlength), (EventKind::Reply, MEMORY));
+        assert!(is_filled(&one, 9));
+        assert_eq!(network.movers.lock()[..2], [two.me, one.me]);
+        assert_eq!(two.event().kind, EventKind::Get);
+    }
+
+    #[test]
+    fn a_caller_of_the_target_moves_what_the_initiator_does_not_take() {
+        let (network, one, two) = pair();
+        network.both_move.store(true, Ordering::SeqCst);
+        network.parts_of_each.store(4, Ordering::SeqCst);
+        fill(&one, 7);
+        *network.deaf.lock() = Some(two.me);
+        one.put(&two, MEMORY);
+        wait_until("it is sent", || network.waiting(two.me) == 1);
+        two.library.with_core(|core| {
+            *network.deaf.lock() = Some(one.me);
+            core.progress();
+        });
+        assert!(is_filled(&two, 7));
+        let taken = two
+            .library
+            .queue_take(two.queue, |taken| taken.event().mlength);
+        assert_eq!(taken, Ok(MEMORY), "nobody waits for the initiator");
+        *network.deaf.lock() = None;
+        wait_until("it is answered", || one.event().kind == EventKind::Ack);
+        assert_eq!(*network.movers.lock(), [two.me; 4]);
+    }
+
+    #[test]
+    fn a_body_of_which_the_initiator_cant_move_a_part_is_moved_by_the_target() {
+        let (network, one, two) = pair();
+        network.parts_of_each.store(4, Ordering::SeqCst);
+        let bad = two.memory.claim().address() + MEMORY / 4 * 2;
+        network.bad_address.store(bad, Ordering::SeqCst);
+        fill(&one, 7);
+        start_and_grant(&network, &one, &two, || one.put(&two, MEMORY));
+        move_parts(&two, 1);
+        *network.deaf.lock() = None;
+        assert_eq!(one.event().kind, EventKind::Send);
+        assert_eq!(one.event().ni_fail, NiFail::Ok);
+        let movers = [two.me, one.me, one.me, two.me];
+        assert_eq!(*network.movers.lock(), movers);
+        assert!(is_filled(&two, 7));
     }
 
     #[test]

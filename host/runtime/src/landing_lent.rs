@@ -36,14 +36,13 @@ impl<O: Owner> Core<O> {
         landed: Landed,
         loan: RemoteLoan,
     ) -> u32 {
-        if self.may_grant(origin, &landed, pieces.as_slice()) {
+        if let Some(parts) = self.may_grant(origin, &landed, pieces.as_slice()) {
             let landing = LentLanding {
                 landed,
                 pieces,
                 loan,
             };
-            self.grant(origin, landing);
-            return 0;
+            return u32::from(!self.grant(origin, landing, parts));
         }
         let mut landings = mem::take(&mut self.lent);
         let is_direct = O::Mover::as_claims(pieces.as_slice()).is_some();

@@ -10,7 +10,8 @@ use lintel_claim::{
 use lintel_engine4::{DescriptorSpec, EntrySpec, Transfer};
 use lintel_memory::Buffer;
 use lintel_nal::{
-    Arrival, Capabilities, MoveError, Nal, Origin, Outgoing, Payload, RemoteLoan, Unreachable, Wake,
+    Arrival, Capabilities, Finder, Granted, MoveError, Moved, Nal, Origin, Outgoing, Parts,
+    Payload, RemoteLoan, Unreachable, Wake,
 };
 use lintel_presence::{Bell, Segment, StatsWriter, ring};
 use lintel_types::{
@@ -73,6 +74,12 @@ pub(crate) struct Network {
     pub(crate) deaf: Arc<Mutex<Option<ProcessId>>>,
     /// Initiators that wait move bodies themselves.
     pub(crate) initiators_move: Arc<AtomicBool>,
+    /// Targets that wait move bodies together with initiators.
+    pub(crate) both_move: Arc<AtomicBool>,
+    /// How many parts a granted body has, if more than one.
+    pub(crate) parts_of_each: Arc<AtomicU64>,
+    /// For a target, bytes of a part of the body that it has granted, and how many are taken.
+    parts: Arc<Mutex<HashMap<ProcessId, (u64, u64)>>>,
     /// For a process, by which other one a body was moved last, or not.
     moved: Arc<Mutex<HashMap<ProcessId, (ProcessId, bool)>>>,
     /// Processes that have moved lent memory, or tried to, in turn.
@@ -232,9 +239,39 @@ impl Nal for Port {
         self.is_left = true;
     }
 
-    fn note_moved(&mut self, to: ProcessId, is_moved: bool) {
+    fn begin_parts(&mut self, _: Origin, bytes: u64) {
+        self.network.parts.lock().insert(self.me, (bytes, 0));
+    }
+
+    fn take_part(&mut self, granted: Granted, length: u64) -> Option<(u64, u64)> {
+        let target = match granted {
+            Granted::By(process) => process,
+            Granted::To(_) => self.me,
+        };
+        let mut parts = self.network.parts.lock();
+        let (bytes, taken) = parts.get_mut(&target)?;
+        let begin = *bytes * *taken;
+        let left = length.checked_sub(begin).filter(|left| *left > 0)?;
+        *taken += 1;
+        Some((begin, (*bytes).min(left)))
+    }
+
+    fn revoke_grant(&mut self, _: Origin, own: u32) -> bool {
+        let mut parts = self.network.parts.lock();
+        let is_own = parts
+            .get(&self.me)
+            .is_some_and(|(_, taken)| *taken == own.into());
+        if is_own {
+            parts.remove(&self.me);
+            self.is_left = false;
+        }
+        is_own
+    }
+
+    fn note_moved(&mut self, to: ProcessId, moved: Moved) {
+        let is_moved = moved != Moved::Nothing;
         self.network.moved.lock().insert(to, (self.me, is_moved));
-        if !is_moved {
+        if moved != Moved::Whole {
             ring(&self.network.inboxes.lock()[&to].segment, true);
         }
     }
@@ -337,8 +374,14 @@ impl Wake for Port {
 
     fn wake_peers(&mut self) {}
 
-    fn would_move(&mut self, _: ProcessId, _: u64, by_helper: bool) -> bool {
-        by_helper && self.network.initiators_move.load(Ordering::SeqCst)
+    fn would_move(&mut self, _: ProcessId, length: u64, found: Finder) -> Option<Parts> {
+        let (is_joint, granted) = match found {
+            Finder::Helper => (false, &self.network.initiators_move),
+            _ => (true, &self.network.both_move),
+        };
+        let bytes = length / self.network.parts_of_each.load(Ordering::SeqCst).max(1);
+        let parts = Parts { bytes, is_joint };
+        granted.load(Ordering::SeqCst).then_some(parts)
     }
 }
 

@@ -27,6 +27,8 @@ struct Script {
     posting: Portal,
     /// Events of what arrives there.
     arrived: Queue,
+    /// How the messages ended whose events were taken.
+    ends: Vec<String>,
     pattern: Descriptor,
     got: Memory,
     sink: Descriptor,
@@ -84,6 +86,7 @@ impl Script {
             counter,
             posting,
             arrived,
+            ends: Vec::new(),
             interface,
         })
     }
@@ -108,6 +111,7 @@ impl Script {
             }
             "accept" => self.accept(number(1) as u32),
             "put-accepted" => self.put_accepted(number(1) as u32, number(2)),
+            "poll-arrived" => self.poll_arrived(Duration::from_millis(number(1))),
             "arrived" => self.arrived(),
             "silent-put" => self.silent_put(number(1) as u32, number(2)),
             word => format!("unknown command: {word}"),
@@ -168,11 +172,26 @@ impl Script {
         failed.unwrap_or_else(|| "Ok".into())
     }
 
-    /// How the messages ended that have arrived with an event.
-    fn arrived(&self) -> String {
+    /// Polls for so long for messages that arrive with an event.
+    fn poll_arrived(&mut self, how_long: Duration) -> String {
+        println!("polling");
+        let begin = Instant::now();
+        while begin.elapsed() < how_long {
+            self.take_arrived();
+        }
+        "polled".into()
+    }
+
+    fn take_arrived(&mut self) {
         let events = std::iter::from_fn(|| rig::next_event(&self.arrived, 0).ok().flatten());
-        let ends: Vec<String> = events.map(|event| format!("{:?}", event.ni_fail)).collect();
-        ends.join(" ")
+        let ends = events.map(|event| format!("{:?}", event.ni_fail));
+        self.ends.extend(ends);
+    }
+
+    /// How the messages ended that have arrived with an event since this was last asked.
+    fn arrived(&mut self) -> String {
+        self.take_arrived();
+        std::mem::take(&mut self.ends).join(" ")
     }
 
     fn get(&self, peer: u32, offset: u64, length: u64) -> String {
