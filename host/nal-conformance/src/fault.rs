@@ -38,7 +38,8 @@ impl<N: Nal> Fault<N> {
 
 impl<N: Nal> Nal for Fault<N> {
     // Not `next_inline`: each message goes through `next`.
-    forward!(self { Fault { inner, .. } => inner }: capabilities, leave_to, begin_parts, take_part, revoke_grant, note_moved, done, receive_into, recall,
+    forward!(self { Fault { inner, .. } => inner }: capabilities, leave_to, begin_parts,
+        take_part, revoke_grant, note_moved, done, receive_into, recall,
         backlog, lends, resources, traffic, arrivals);
 
     fn send(

@@ -247,7 +247,8 @@ impl<N, W: Write> Capture<N, W> {
 
 impl<N: Nal, W: Write> Nal for Capture<N, W> {
     // Not `next_inline`: each message goes through `next`.
-    forward!(self { Capture { inner, .. } => inner }: capabilities, leave_to, begin_parts, take_part, revoke_grant, note_moved, receive_into, recall, backlog,
+    forward!(self { Capture { inner, .. } => inner }: capabilities, leave_to, begin_parts,
+        take_part, revoke_grant, note_moved, receive_into, recall, backlog,
         lends, resources, traffic, arrivals);
 
     fn send(

@@ -28,7 +28,8 @@
 #[macro_export]
 macro_rules! forward {
     ($self:ident $arms:tt: ..Nal) => {
-        $crate::forward!($self $arms: capabilities, send, send_lent, leave_to, begin_parts, take_part, revoke_grant, note_moved, next, next_inline, done,
+        $crate::forward!($self $arms: capabilities, send, send_lent, leave_to, begin_parts,
+            take_part, revoke_grant, note_moved, next, next_inline, done,
             lent_behind, done_lent, receive_into, fetch, fill, recall, backlog, lends, resources, traffic, arrivals);
     };
     ($self:ident $arms:tt: ..Wake) => {

@@ -380,8 +380,9 @@ pub trait Wake {
     /// Wakes peers that haven't looked at what was sent to them.
     fn wake_peers(&mut self);
 
-    /// Whether a caller of that process polls and had better move a body of that length, or parts of
-    /// it, to or from this process, where the message was `found` by that one: in which parts.
+    /// In which parts a body of that length is moved, if its initiator, that process, had better move
+    /// it, or parts of it; nothing if this process moves all. `found` says who has found its message in
+    /// this process.
     fn would_move(&mut self, _process: ProcessId, _length: u64, _found: Finder) -> Option<Parts> {
         None
     }

@@ -95,7 +95,8 @@ fn operation(token: u32) -> String {
 
 impl<N: Nal, F: FnMut(String)> Nal for Trace<N, F> {
     // Not `next_inline`: each message goes through `next`.
-    forward!(self { Trace { inner, .. } => inner }: capabilities, leave_to, begin_parts, take_part, revoke_grant, note_moved, receive_into, fetch, fill,
+    forward!(self { Trace { inner, .. } => inner }: capabilities, leave_to, begin_parts,
+        take_part, revoke_grant, note_moved, receive_into, fetch, fill,
         recall, backlog, lends, resources, traffic, arrivals);
 
     fn send(

@@ -64,6 +64,8 @@ impl<O: Owner> Core<O> {
         let (Some(opened), Some(claims), Some(response)) =
             (opened, claims, landed.response(NiFail::Ok))
         else {
+            let fail = self.move_lent(origin, &landing);
+            self.finish_lent(origin, landing.landed, fail);
             return false;
         };
         self.transports.nal.begin_parts(origin, parts.bytes);

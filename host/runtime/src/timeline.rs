@@ -444,7 +444,8 @@ impl<N> Recorded<N> {
 }
 
 impl<N: Nal> Nal for Recorded<N> {
-    forward!(self { Recorded { inner, .. } => inner }: capabilities, leave_to, begin_parts, take_part, revoke_grant, note_moved, receive_into, fetch, fill,
+    forward!(self { Recorded { inner, .. } => inner }: capabilities, leave_to, begin_parts,
+        take_part, revoke_grant, note_moved, receive_into, fetch, fill,
         recall, backlog, lends, resources, traffic, arrivals);
 
     fn send(

@@ -344,7 +344,8 @@ impl Transport {
 
 impl Nal for Transport {
     forward!(self { Transport::Shm(nal) => nal, Transport::Routed(nal) => nal, Transport::Boxed(nal) => nal }:
-        capabilities, send_lent, leave_to, begin_parts, take_part, revoke_grant, note_moved, next, done, lent_behind, done_lent, receive_into, fetch, fill, recall, backlog, lends,
+        capabilities, send_lent, leave_to, begin_parts, take_part, revoke_grant, note_moved, next,
+        done, lent_behind, done_lent, receive_into, fetch, fill, recall, backlog, lends,
         resources, traffic, arrivals);
 
     #[inline(always)]
