@@ -37,6 +37,21 @@ pub fn copy_short(from: Claim, to: Claim) -> Option<u64> {
     })
 }
 
+/// As [`copy`], for lengths of which most are longer than [`SHORT`]: those make one call.
+#[inline(always)]
+pub fn copy_long(from: Claim, to: Claim) -> u64 {
+    let length = from.len().min(to.len());
+    let ahead = to.start().addr().wrapping_sub(from.start().addr());
+    let (from, to) = (from.start(), to.start());
+    match length > SHORT && !is_aliased(ahead as u64) {
+        // SAFETY: `length` bytes are readable in `from` and writable in `to` (Claim::new).
+        true => unsafe { ptr::copy(from, to, length as usize) },
+        // SAFETY: as above.
+        false => unsafe { move_bytes(from, to, length) },
+    }
+    length
+}
+
 /// Copies from one list of claims to another as if each list were one piece, until
 /// either ends; returns the bytes copied. Pieces are moved in order: if a piece of
 /// `to` overlaps a later piece of `from`, the later one is read as overwritten.

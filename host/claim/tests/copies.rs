@@ -1,7 +1,8 @@
 //! Claims, copies and regions against plain slices.
 
 use lintel_claim::{
-    Claim, Datatype, Operation, Region, atomic, copy, copy_checked, copy_short, copy_vectored, swap,
+    Claim, Datatype, Operation, Region, atomic, copy, copy_checked, copy_long, copy_short,
+    copy_vectored, swap,
 };
 use proptest::prelude::*;
 
@@ -31,7 +32,7 @@ fn copy_by_length(from: Claim, to: Claim) -> u64 {
     copied.unwrap_or_else(|| copy(from, to))
 }
 
-const COPIES: [fn(Claim, Claim) -> u64; 2] = [copy, copy_by_length];
+const COPIES: [fn(Claim, Claim) -> u64; 3] = [copy, copy_by_length, copy_long];
 
 #[test]
 fn a_copy_moves_exactly_its_bytes_at_every_length_and_alignment() {
@@ -75,7 +76,7 @@ fn copies_and_atomics_stay_inside_blocks_of_their_exact_size() {
         let mut seen = vec![0; length];
         let sink = on_heap(length, |sink| {
             on_heap(length, |source| {
-                assert_eq!(COPIES.map(|copy| copy(source, sink)), [length as u64; 2]);
+                assert_eq!(COPIES.map(|copy| copy(source, sink)), [length as u64; 3]);
                 assert_eq!(source.read(&mut seen), length);
                 assert_eq!(copy_vectored(&[source, source], &[sink]), length as u64);
                 for datatype in Datatype::ALL {

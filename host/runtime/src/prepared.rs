@@ -4,7 +4,7 @@
 //! the table of its direct entries.
 
 use lintel_bridge::CounterCell;
-use lintel_claim::{Claim, WordClaim, copy, copy_short, word_atomic};
+use lintel_claim::{Claim, WordClaim, copy, copy_long, copy_short, word_atomic};
 use lintel_engine4::{PreparedCounts, Transfer};
 use lintel_nal_shm::{DirectPlace, MAX_DIRECT, QuickPlace, ShmNal};
 use lintel_types::{CounterIndex, Handle, Operation, ProcessId};
@@ -328,7 +328,7 @@ impl Prepared {
             near,
             asked,
             #[inline(always)]
-            |from, to| Some(copy(from, to)),
+            |from, to| Some(copy_long(from, to)),
         )
     }
 

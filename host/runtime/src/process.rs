@@ -353,6 +353,16 @@ impl Process {
         }
     }
 
+    /// The value of a counter, if [`counter_poll`](Self::counter_poll) would return that without
+    /// waiting, by one look.
+    #[inline(always)]
+    pub fn counter_reached(&'static self, handle: Handle, test: u64) -> Option<CountingEvent> {
+        if self.takes_detour() {
+            return None;
+        }
+        self.library.counter_reached(handle, test)
+    }
+
     /// PtlCTWait and PtlCTPoll: the first counter whose successes have reached its
     /// test, or that has counted a failure.
     ///

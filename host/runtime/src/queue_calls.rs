@@ -189,6 +189,13 @@ impl Library<LocalProcess> {
         Ok(cell.value())
     }
 
+    /// The value of a counter that has reached the test, or has counted a failure.
+    #[inline(always)]
+    pub(crate) fn counter_reached(&self, handle: Handle, test: u64) -> Option<CountingEvent> {
+        let value = self.tables_of(handle).counter(handle).ok()?.value();
+        is_reached(value, test).then_some(value)
+    }
+
     /// PtlCTWait and PtlCTPoll: the first counter whose successes have reached its
     /// test, or that has counted a failure.
     ///
@@ -261,11 +268,17 @@ pub(crate) fn first_reached(
 ) -> Result<Option<(CountingEvent, usize)>> {
     for (which, (handle, test)) in handles.iter().zip(tests).enumerate() {
         let value = value(*handle)?;
-        if value.success >= *test || value.failure != 0 {
+        if is_reached(value, *test) {
             return Ok(Some((value, which)));
         }
     }
     Ok(None)
+}
+
+/// Whether a counter with that value has reached its test, or has counted a failure.
+#[inline(always)]
+fn is_reached(value: CountingEvent, test: u64) -> bool {
+    value.success >= test || value.failure != 0
 }
 
 #[cfg(test)]

@@ -252,6 +252,7 @@ static void count_looks(struct side *side, struct shared *shared)
     COUNTED("event queue, empty", PTL_EQ_EMPTY, PtlEQGet(side->portal_eq, &event));
     COUNTED("two event queues, empty", PTL_EQ_EMPTY, PtlEQPoll(both, 2, 0, &event, &which));
     COUNTED("counter", PTL_OK, PtlCTGet(side->entry_ct, &value));
+    COUNTED("counter that has reached its test", PTL_OK, PtlCTWait(side->entry_ct, 0, &value));
     /* The event of an operation that has ended already: sending 8 bytes. */
     OK(PtlPut(side->reporting, 0, 8, PTL_NO_ACK_REQ, shared->peer, PT_COUNT, 7, 0, NULL, 0));
     COUNTED("event queue, one event", PTL_OK, PtlEQGet(side->md_eq, &event));
