@@ -105,16 +105,17 @@ impl Costs {
     }
 
     /// Bytes from which on an initiator has the system copy to a peer that neither sleeps nor polls:
-    /// either that takes no longer than both sides do over the ring, since nothing is announced or
-    /// answered; or finding out whether the peer polls, within the time of a call, costs little
-    /// beside the body, and a peer that doesn't poll would keep it waiting.
-    fn direct_threshold(&self, ring_kib_ns: Option<f32>) -> u64 {
+    /// that takes no longer than both sides do over the ring, since nothing is announced or
+    /// answered, and to ask a peer that polls whether it does costs little beside the body.
+    fn direct_threshold(&self, ring_kib_ns: Option<f32>, asked: Estimate) -> u64 {
         let Costs::Measured(copy) = self else {
             return self.meeting(ring_kib_ns, 0.0);
         };
-        let asks = ring_kib_ns.map(|ring| copy.call_ns / ASKING_PART / ring * 1024.0);
-        let asks = asks.map_or(u64::MAX, |bytes| (bytes as u64).max(LEAST));
-        self.meeting(ring_kib_ns, copy.call_ns).min(asks)
+        // No longer than a call, or nobody waits for the answer.
+        let asked_ns = asked.0.unwrap_or(copy.call_ns);
+        let asks = ring_kib_ns.map_or(0.0, |ring| asked_ns / ASKING_PART / ring * 1024.0);
+        let meet = self.meeting(ring_kib_ns, copy.call_ns);
+        meet.max(asks as u64).min(crate::EAGER)
     }
 
     /// Bytes of lent bodies from which on one call of the system moves no further body.
@@ -379,6 +380,8 @@ pub(crate) struct Choice {
     alone: Threshold,
     /// Of bodies in a stream: one is written while the receiver reads another.
     streaming: Threshold,
+    /// How long a peer that polls has taken to show it.
+    answered: Estimate,
     /// From which length on the initiator copies into memory of the peer itself, unless the peer
     /// waits for it.
     direct: u64,
@@ -410,7 +413,8 @@ impl Choice {
             costs,
             alone: unknown(),
             streaming: unknown(),
-            direct: costs.direct_threshold(None),
+            answered: Estimate::default(),
+            direct: costs.direct_threshold(None, Estimate::default()),
             is_streaming: false,
             arrivals: 0,
             pushes: 0,
@@ -489,6 +493,11 @@ impl Choice {
         Duration::from_nanos(call_ns as u64)
     }
 
+    /// The peer has shown that it polls, so long after it was asked.
+    pub(crate) fn answered(&mut self, took: Duration) {
+        self.answered.add(took.as_nanos() as f32);
+    }
+
     /// A body of that length is about to be pushed: when it began, if it is to be timed.
     #[inline]
     pub(crate) fn begin_push(&mut self, length: u64) -> Option<Instant> {
@@ -510,7 +519,8 @@ impl Choice {
         };
         let pushed = way.pushed.add(per_kib(took, length));
         let copied = known.copied.unwrap_or(pushed);
-        self.direct = self.costs.direct_threshold(Some(pushed + copied));
+        let ring = Some(pushed + copied);
+        self.direct = self.costs.direct_threshold(ring, self.answered);
         let lent = lent.unwrap_or_else(|| self.costs.assumed_lent_ns());
         let overlapped = pushed.max(copied);
         let in_parts = || {
@@ -568,19 +578,17 @@ mod tests {
     fn a_body_is_copied_at_once_where_the_call_costs_less_than_the_ring() {
         let mut choice = Choice::new(COSTS);
         push(&mut choice, 4096, 220.0, 200);
-        // 440 ns and 35 ns a KiB to 220 ns a KiB.
-        assert!(!choice.copies_at_once(2300) && choice.copies_at_once(2600));
-        assert!(choice.direct < choice.alone.bytes);
-        // However quick the ring is, a long body can wait for the answer to whether the peer polls.
-        let mut quick = Choice::new(Costs::Measured(SystemCopy {
-            call_ns: 200.0,
-            kib_ns: 35.0,
-        }));
-        push(&mut quick, 4096, 20.0, 20);
-        assert!(
-            !quick.copies_at_once(32 << 10) && quick.copies_at_once(64 << 10),
-            "{quick:?}"
-        );
+        // 440 ns and 35 ns a KiB to 220 ns a KiB; to ask takes an eighth of them, at most 440 ns.
+        assert!(!choice.copies_at_once(15 << 10) && choice.copies_at_once(17 << 10));
+        for (answered, least) in [(200, 7400), (40, 2400)] {
+            (0..20).for_each(|_| choice.answered(Duration::from_nanos(answered)));
+            push(&mut choice, 4096, 220.0, 20);
+            let is_direct = [least - 300, least + 300].map(|length| choice.copies_at_once(length));
+            assert_eq!(is_direct, [false, true], "{choice:?}");
+        }
+        // However quick the ring is.
+        push(&mut choice, 4096, 20.0, 200);
+        assert!(!choice.copies_at_once(32 << 10) && choice.copies_at_once(64 << 10));
         let set = Choice::new(Costs::Set(5000));
         assert!(!set.copies_at_once(4999) && set.copies_at_once(5000));
     }

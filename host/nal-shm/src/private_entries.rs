@@ -248,12 +248,16 @@ impl Peer {
             return true;
         }
         self.note_probe();
-        let until = Instant::now() + self.choice.patience();
+        let asked = Instant::now();
+        let patience = self.choice.patience();
         loop {
-            if self.sender.is_drained() {
+            let is_drained = self.sender.is_drained();
+            let took = asked.elapsed();
+            if is_drained {
+                self.choice.answered(took);
                 return true;
             }
-            if Instant::now() >= until {
+            if took >= patience {
                 return false;
             }
             std::hint::spin_loop();
