@@ -12,7 +12,8 @@
 #   BUDGET (200)                milliseconds for each point of a turn
 #   LIMIT (120)                 seconds after which a command is ended; its rows stay empty
 #   OPENMPI_CC, MPICH_CC        compilers of other builds; mpiexec is taken from beside them
-#   UCX_PERFTEST, FI_PINGPONG   programs of other builds
+#   UCX_PREFIX                  where another UCX is installed
+#   FI_PINGPONG                 program of another build
 #   PORTALS_OPENMPI             prefix of an Open MPI with mtl/portals4: a column of its own
 set -eu
 prefix=${1:?"say where Lintel is installed: compare.sh PREFIX"}
@@ -24,7 +25,7 @@ sizes=${SIZES:-8 64 1024 4096 65536 1048576}
 rounds=${ROUNDS:-3}
 budget=${BUDGET:-200}
 limit=${LIMIT:-120}
-ucx_perftest=${UCX_PERFTEST:-ucx_perftest}
+ucx_prefix=${UCX_PREFIX:-}
 fi_pingpong=${FI_PINGPONG:-fi_pingpong}
 openmpi_cc=${OPENMPI_CC:-}
 mpich_cc=${MPICH_CC:-}
@@ -69,7 +70,8 @@ lintel() {
         $1 == "rate" && $2 ~ /^counted at/ { say("rate-counted", "million_per_s") }
         $1 == "overlap" && $2 ~ /computes$/ { say("overlap-" substr($2, 1, 6), "overlap %") }
         $1 == "delay" && $2 == "put" { say("delivered", "delivered median µs"); say("acknowledged", "median_us") }
-        $1 == "gups" { say("gups", "GUPS") }'
+        $1 == "gups" && $2 ~ /^direct/ { say("gups", "GUPS") }
+        $1 == "gups" && $2 !~ /^direct/ { say("gups-messages", "GUPS") }'
 }
 
 # over_mpi LAUNCHER OPTION... PROGRAM: the same points over MPI.
@@ -116,28 +118,10 @@ repetitions() {
     else echo 300; fi
 }
 
-# perftest TEST BYTES COLUMN [REPETITIONS]: one figure of ucx_perftest, a column of its CSV.
-perftest() {
-    as_pair "$ucx_perftest -c $second -p \$PORT" \
-        "$ucx_perftest 127.0.0.1 -c $first -p \$PORT -t $1 -s $2 -n ${4:-$(repetitions "$2")} -w 100 -f -v" |
-        awk -F, -v column="$3" '
-        /^iterations/ { for (i = 1; i <= NF; i++) at[$i] = i; next }
-        /^ *[0-9]/ { print $at[column] }'
-}
-
-# ucx LATENCY STREAM
-ucx() {
-    for bytes in $sizes; do
-        echo "latency $bytes $(perftest "$1" "$bytes" 50.0_percentile_lat)"
-        # MB are of 2^20 bytes.
-        [ "$bytes" -lt 65536 ] ||
-            echo "bandwidth $bytes $(perftest "$2" "$bytes" overall_bw | awk '{ print $1 * 1048576 / 1e9 }')"
-    done
-    echo "rate 8 $(perftest "$2" 8 overall_mr 500000 | awk '{ print $1 / 1e6 }')"
-}
-ucx_tag() { ucx tag_lat tag_bw; }
-ucx_am() { ucx ucp_am_lat ucp_am_bw; }
-ucx_put() { ucx ucp_put_lat ucp_put_bw; }
+ucx() { bounded "$work/$1" "$budget" "$first" "$second" $sizes; }
+ucx_tag() { ucx ucx_tag; }
+ucx_am() { ucx ucx_am; }
+ucx_put() { ucx ucx_put; }
 
 libfabric() {
     for bytes in $sizes; do
@@ -170,11 +154,20 @@ build() {
 
 "$prefix/bin/lintel" --version >"$work/version" || { note "$prefix/bin/lintel doesn't run"; exit 1; }
 version Lintel "$(cut -d' ' -f2 "$work/version")"
-if is_here "$ucx_perftest"; then
-    ucx_info=$(dirname "$(command -v "$ucx_perftest")")/ucx_info
+# build_ucx COLUMN KIND: compiles the program for one kind of messages.
+build_ucx() {
+    set -- "$1" "-DKIND=$2" "$here/messages_ucx.c" -o "$work/$1"
+    column=$1
+    shift
+    [ -z "$ucx_prefix" ] || set -- "$@" -I"$ucx_prefix/include" -L"$ucx_prefix/lib" -Wl,-rpath,"$ucx_prefix/lib"
+    "${CC:-cc}" -std=gnu11 -O2 "$@" -lucp -lucs 2>"$work/error" || lacks "$column"
+}
+build_ucx ucx_tag TAG
+build_ucx ucx_am ACTIVE
+build_ucx ucx_put PUT
+if [ -x "$work/ucx_tag" ]; then
+    ucx_info=${ucx_prefix:+$ucx_prefix/bin/}ucx_info
     version UCX "$("$ucx_info" -v 2>/dev/null | awk '/ersion/ { print $NF; exit }')"
-else
-    lacks ucx_tag; lacks ucx_am; lacks ucx_put
 fi
 # Debian's launchers have a suffix; another build has its own beside the compiler.
 openmpi_suffix=.openmpi
@@ -271,4 +264,5 @@ END {
     row("8 B put, target computing, delivered, µs", "delivered", 8)
     row("8 B put, target computing, acknowledged, µs", "acknowledged", 8)
     row("RandomAccess, GUPS", "gups", 8)
+    row("the same by messages", "gups-messages", 8)
 }' "$work/all"
