@@ -53,7 +53,10 @@ pub unsafe extern "C" fn PtlCTWait(
     let is_valid = process().check_alive().is_ok() && !event.is_null();
     let reached = is_valid.then(|| process().counter_reached(ct_handle, test));
     match reached.flatten() {
-        Some(value) => code(Ok(give(event, value))),
+        Some(value) => {
+            give(event, value);
+            code(Ok(()))
+        }
         None => wait_for_counter(ct_handle, test, event),
     }
 }

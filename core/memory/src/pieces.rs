@@ -4,7 +4,7 @@ use crate::Span;
 use alloc::vec::Vec;
 
 /// Where a message's bytes lie, in order.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Pieces<S> {
     /// One contiguous span, perhaps empty.
     One(S),
@@ -37,6 +37,54 @@ impl<S: Span> Pieces<S> {
     #[inline]
     pub fn length(&self) -> u64 {
         length(self.as_slice())
+    }
+
+    /// At most `most` bytes from `offset` on.
+    #[inline]
+    pub fn part(&self, offset: u64, most: u64) -> Pieces<S> {
+        match self {
+            Pieces::One(span) => Pieces::One(span.narrow(offset, most)),
+            Pieces::Many(pieces) => Pieces::Many(part(pieces, offset, most)),
+        }
+    }
+
+    /// All of them in a vector.
+    pub fn into_vec(self) -> Vec<S> {
+        match self {
+            Pieces::One(span) => Vec::from([span]),
+            Pieces::Many(pieces) => pieces,
+        }
+    }
+}
+
+impl<S> Default for Pieces<S> {
+    /// No piece at all.
+    fn default() -> Self {
+        Pieces::Many(Vec::new())
+    }
+}
+
+/// ```
+/// use lintel_memory::{Ghost, Pieces};
+/// for count in 0..4 {
+///     let pieces: Pieces<Ghost> = (0..count).map(|at| Ghost::new(100 * at, 8)).collect();
+///     assert_eq!(matches!(pieces, Pieces::One(_)), count == 1);
+///     assert_eq!(pieces.length(), 8 * count);
+///     assert_eq!(pieces.part(4, 6).length(), 6.min((8 * count).saturating_sub(4)));
+///     assert_eq!(pieces.into_vec().len() as u64, count);
+/// }
+/// ```
+impl<S> FromIterator<S> for Pieces<S> {
+    /// One piece takes no memory of its own.
+    fn from_iter<I: IntoIterator<Item = S>>(pieces: I) -> Self {
+        let mut pieces = pieces.into_iter();
+        let (Some(first), second) = (pieces.next(), pieces.next()) else {
+            return Pieces::default();
+        };
+        match second {
+            None => Pieces::One(first),
+            Some(second) => Pieces::Many([first, second].into_iter().chain(pieces).collect()),
+        }
     }
 }
 

@@ -376,8 +376,8 @@ impl State {
         let length = match &payload {
             Payload::Inline(claim) => claim.len(),
             Payload::Streamed(length) => *length,
-            Payload::Lent(loan) if loan.spans.is_empty() => self.around.link.own_lent(),
-            Payload::Lent(loan) => loan.spans.iter().map(|span| span.length).sum(),
+            Payload::Lent(loan) if loan.spans.as_slice().is_empty() => self.around.link.own_lent(),
+            Payload::Lent(loan) => loan.spans.length(),
             Payload::Placed => 0,
         };
         let (from, host) = (origin.process, &mut self.around);

@@ -155,7 +155,9 @@ pub fn lent_bodies_behind_one_another_are_fetched_together<N: Nal>(
         while let Some((words, loan)) = behind(&mut rig, messages) {
             assert_eq!(number_of(&words), next + u64::from(messages));
             assert_eq!(loan.key, loans.key);
-            loans.spans.extend(loan.spans);
+            let mut spans = std::mem::take(&mut loans.spans).into_vec();
+            spans.extend(loan.spans.into_vec());
+            loans.spans = spans.into_iter().collect();
             messages += 1;
         }
         assert!(next + u64::from(messages) <= COUNT, "the last isn't lent");

@@ -533,7 +533,7 @@ impl Nal for ShmNal {
 
     fn fetch(&mut self, from: Origin, remote: &RemoteLoan, to: &[Claim]) -> Result<u64, MoveError> {
         let lane = self.lane(from).ok_or(MoveError::Unavailable)?;
-        let pull = |memory: RemoteMemory| memory.pull(&remote.spans, to);
+        let pull = |memory: RemoteMemory| memory.pull(remote.spans.as_slice(), to);
         let fetched = lane.copy(remote.key, pull).map_err(move_error)?;
         lane.note_fetched(fetched);
         Ok(fetched)
@@ -541,7 +541,7 @@ impl Nal for ShmNal {
 
     fn fill(&mut self, to: Origin, from: &[Claim], remote: &RemoteLoan) -> Result<u64, MoveError> {
         let lane = self.lane(to).ok_or(MoveError::Unavailable)?;
-        let push = |memory: RemoteMemory| memory.push(from, &remote.spans);
+        let push = |memory: RemoteMemory| memory.push(from, remote.spans.as_slice());
         let filled = lane.copy(remote.key, push).map_err(move_error)?;
         lane.note_filled(filled);
         Ok(filled)

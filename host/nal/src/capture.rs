@@ -147,7 +147,7 @@ impl<N, W: Write> Capture<N, W> {
     fn on_message(&mut self, from: Origin, words: &Words, payload: &Payload) {
         let (place, length) = match payload {
             Payload::Inline(claim) => (Place::WithMessage, claim.len()),
-            Payload::Lent(loan) => (Place::Lent, lintel_memory::length(&loan.spans)),
+            Payload::Lent(loan) => (Place::Lent, loan.spans.length()),
             Payload::Streamed(length) => (Place::Streamed, *length),
             Payload::Placed => (Place::Placed, 0),
         };

@@ -46,6 +46,7 @@ pub mod names {
 }
 
 use lintel_claim::{Claim, Key, Lease, Lent, Loan, RemoteSpan};
+use lintel_memory::Pieces;
 use lintel_snapshot::Traffic;
 use lintel_types::ProcessId;
 use lintel_wire::{OPERAND_BYTES, Words};
@@ -195,7 +196,7 @@ pub struct RemoteLoan {
     /// The lender's, to be named in each copy.
     pub key: Key,
     /// Where the bytes are in the lender.
-    pub spans: Vec<RemoteSpan>,
+    pub spans: Pieces<RemoteSpan>,
 }
 
 impl RemoteLoan {
@@ -203,7 +204,7 @@ impl RemoteLoan {
     pub fn part(&self, offset: u64, length: u64) -> RemoteLoan {
         RemoteLoan {
             key: self.key,
-            spans: lintel_memory::part(&self.spans, offset, length),
+            spans: self.spans.part(offset, length),
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::lent_landings::LentLanding;
 use crate::mover::Mover;
 use crate::owner::Owner;
 use lintel_engine4::Landed;
-use lintel_memory::{length, part};
+use lintel_memory::part;
 use lintel_nal::{Finder, Granted, Moved, Nal, Origin, Outgoing, Parts, Payload, RemoteLoan, Wake};
 use lintel_types::{NiFail, ProcessId};
 use lintel_wire::{Response, Verb};
@@ -214,7 +214,7 @@ impl<O: Owner> Core<O> {
         let pieces = opened.interface.granted(origin.process, response)?;
         let here = O::Mover::as_claims(pieces.as_slice())?;
         let (all, mut moved) = (response.mlength, 0);
-        if pieces.length() != all || length(&loan.spans) != all {
+        if pieces.length() != all || loan.spans.length() != all {
             return None;
         }
         let granted = Granted::By(origin.process);

@@ -10,7 +10,7 @@ use crate::lent_landings::{LentLanding, LentLandings};
 use crate::mover::Mover;
 use crate::owner::Owner;
 use lintel_engine4::Landed;
-use lintel_memory::{Pieces, length};
+use lintel_memory::{Pieces, parts};
 use lintel_nal::{Origin, RemoteLoan};
 use lintel_types::NiFail;
 use lintel_wire::{Message, Response, Verb, Words};
@@ -95,7 +95,7 @@ impl<O: Owner> Core<O> {
         let is_like = (request.verb, request.interface) == (first.verb, first.interface)
             && request.token != 0
             && loan.key == before.loan.key
-            && length(&loan.spans) >= request.length;
+            && loan.spans.length() >= request.length;
         if !is_like {
             return None;
         }
@@ -110,15 +110,16 @@ impl<O: Owner> Core<O> {
         let LentLandings {
             begun, loan, here, ..
         } = landings;
-        loan.spans.clear();
+        let mut there = mem::take(&mut loan.spans).into_vec();
+        there.clear();
         here.clear();
         for one in begun.iter() {
             let wanted = one.landed.mlength();
             loan.key = one.loan.key;
-            loan.spans
-                .extend(lintel_memory::part(&one.loan.spans, 0, wanted));
+            there.extend(parts(one.loan.spans.as_slice(), 0, wanted));
             here.extend(O::Mover::as_claims(one.pieces.as_slice()).unwrap_or_default());
         }
+        loan.spans = Pieces::Many(there);
         let moved = match begun[0].landed.request().verb {
             Verb::Put => self.transports.fetch(origin, loan, here),
             _ => self.transports.fill(origin, here, loan),
