@@ -209,7 +209,7 @@ impl Peer {
             Finder::Caller => choice.copies_for_long(length),
             Finder::WaitingCaller => false,
         };
-        let is_joint = !is_long && found != Finder::Helper && choice.is_shared(length);
+        let is_joint = found != Finder::Helper && choice.is_shared(length);
         let bytes = choice.part_of(length);
         let is_reached = self.cross_memory() && !self.waits() && !self.closed;
         let would_move = is_reached

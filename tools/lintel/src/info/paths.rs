@@ -62,7 +62,8 @@ impl Paths {
             "messages to another process of this machine:\n  \
              up to 16 B        in the cache line of their header\n  \
              up to a threshold through the receiver's ring: copied by both sides\n  \
-             longer ones       copied once, by the system, when the receiver has matched them\n\n",
+             longer ones       copied once, by the system, when the receiver has matched them:\n  \
+             \x20                 by the side that waits, or one half by each if both wait\n\n",
         );
         let (Some(call), Some(kib)) = (self.system_call_ns, self.system_kib_ns) else {
             let _ = writeln!(
