@@ -254,7 +254,8 @@ impl Peer {
             let is_drained = self.sender.is_drained();
             let took = asked.elapsed();
             if is_drained {
-                self.choice.answered(took);
+                // Longer if this thread was interrupted.
+                self.choice.answered(took.min(patience));
                 return true;
             }
             if took >= patience {
