@@ -107,64 +107,69 @@ mod only_shm {
         assert_eq!(job.shared_memory_names(), Vec::<String>::new());
     }
 
-    #[test]
-    fn killing_either_side_while_either_moves_a_long_body_leaves_the_other_working() {
-        let job = job();
-        let mut random = Random::from_env();
-        let start = |number: &str| {
-            let mut worker = job.start(&["script", number]);
-            worker.expect("ready");
-            worker
-        };
-        let accepting = || {
-            let mut worker = start("22");
-            worker.send("accept 21");
-            worker.expect("accepts");
-            worker
-        };
-        let (mut one, mut two) = (start("21"), accepting());
-        let (mut killed, mut unfinished) = (0, 0);
-        for _ in 0..2 * rounds() {
-            let ends = match random.below(2) {
-                0 => {
-                    two.send("compute 100");
-                    two.expect("computing");
-                    "computed"
-                }
-                _ => {
-                    two.send("poll-arrived 100");
-                    two.expect("polling");
-                    "polled"
-                }
+    // An agent stages bodies, and grants none.
+    mod only_accelerated {
+        use super::*;
+
+        #[test]
+        fn killing_either_side_while_either_moves_a_long_body_leaves_the_other_working() {
+            let job = job();
+            let mut random = Random::from_env();
+            let start = |number: &str| {
+                let mut worker = job.start(&["script", number]);
+                worker.expect("ready");
+                worker
             };
-            one.send("put-accepted 22 200");
-            one.expect("putting");
-            // A random moment is the point: this sleep awaits nothing.
-            std::thread::sleep(Duration::from_micros(random.below(30_000)));
-            if random.below(2) == 0 {
-                two.kill();
-                one.expect("Undeliverable");
-                two = accepting();
-            } else {
-                one.kill();
-                killed += 1;
-                two.expect(ends);
-                one = start("21");
+            let accepting = || {
+                let mut worker = start("22");
+                worker.send("accept 21");
+                worker.expect("accepts");
+                worker
+            };
+            let (mut one, mut two) = (start("21"), accepting());
+            let (mut killed, mut unfinished) = (0, 0);
+            for _ in 0..2 * rounds() {
+                let ends = match random.below(2) {
+                    0 => {
+                        two.send("compute 100");
+                        two.expect("computing");
+                        "computed"
+                    }
+                    _ => {
+                        two.send("poll-arrived 100");
+                        two.expect("polling");
+                        "polled"
+                    }
+                };
+                one.send("put-accepted 22 200");
+                one.expect("putting");
+                // A random moment is the point: this sleep awaits nothing.
+                std::thread::sleep(Duration::from_micros(random.below(30_000)));
+                if random.below(2) == 0 {
+                    two.kill();
+                    one.expect("Undeliverable");
+                    two = accepting();
+                } else {
+                    one.kill();
+                    killed += 1;
+                    two.expect(ends);
+                    one = start("21");
+                }
+                one.send("put-accepted 22 1");
+                one.expect("putting");
+                one.expect("Ok");
+                two.send("arrived");
+                let ends = two.line();
+                let ends: Vec<&str> = ends.split(' ').collect();
+                // What the killed one left behind may be noticed later.
+                unfinished += ends.iter().filter(|end| **end != "Ok").count();
+                assert!(unfinished <= killed && ends.contains(&"Ok"), "{ends:?}");
             }
-            one.send("put-accepted 22 1");
-            one.expect("putting");
-            one.expect("Ok");
-            two.send("arrived");
-            let ends = two.line();
-            let ends: Vec<&str> = ends.split(' ').collect();
-            // What the killed one left behind may be noticed later.
-            unfinished += ends.iter().filter(|end| **end != "Ok").count();
-            assert!(unfinished <= killed && ends.contains(&"Ok"), "{ends:?}");
+            one.send("quit");
+            one.expect("bye");
+            two.send("quit");
+            two.expect("bye");
+            assert_eq!(job.shared_memory_names(), Vec::<String>::new());
         }
-        one.send("quit");
-        one.expect("bye");
-        two.send("quit");
-        two.expect("bye");
-        assert_eq!(job.shared_memory_names(), Vec::<String>::new());
     }
 }

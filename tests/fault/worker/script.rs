@@ -188,9 +188,17 @@ impl Script {
         self.ends.extend(ends);
     }
 
-    /// How the messages ended that have arrived with an event since this was last asked.
+    /// How the messages ended that have arrived with an event since this was last asked, once one has
+    /// ended well: its initiator may hear of that before the event is posted.
     fn arrived(&mut self) -> String {
+        let well = format!("{:?}", NiFail::Ok);
+        let until = Instant::now() + Duration::from_millis(rig::PATIENCE.into());
         self.take_arrived();
+        while !self.ends.contains(&well) && Instant::now() < until {
+            let event = rig::next_event(&self.arrived, 10).ok().flatten();
+            self.ends
+                .extend(event.map(|event| format!("{:?}", event.ni_fail)));
+        }
         std::mem::take(&mut self.ends).join(" ")
     }
 
