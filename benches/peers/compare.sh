@@ -160,7 +160,10 @@ build_ucx() {
     column=$1
     shift
     [ -z "$ucx_prefix" ] || set -- "$@" -I"$ucx_prefix/include" -L"$ucx_prefix/lib" -Wl,-rpath,"$ucx_prefix/lib"
-    "${CC:-cc}" -std=gnu11 -O2 "$@" -lucp -lucs 2>"$work/error" || lacks "$column"
+    "${CC:-cc}" -std=gnu11 -O2 "$@" -lucp -lucs 2>"$work/error" && return
+    note "can't compile messages_ucx.c: without libucx-dev?"
+    tail -n 3 "$work/error" >&2
+    lacks "$column"
 }
 build_ucx ucx_tag TAG
 build_ucx ucx_am ACTIVE

@@ -404,12 +404,8 @@ impl Port {
         self.network.moves.fetch_add(1, Ordering::SeqCst);
         self.network.movers.lock().push(self.me);
         let bad = self.network.bad_address.load(Ordering::SeqCst);
-        if remote
-            .spans
-            .as_slice()
-            .iter()
-            .any(|span| span.address == bad)
-        {
+        let spans = remote.spans.as_slice();
+        if spans.iter().any(|span| span.address == bad) {
             return Err(MoveError::Fault);
         }
         let inboxes = self.network.inboxes.lock();
@@ -418,7 +414,7 @@ impl Port {
             let mut pieces = messages.iter().flat_map(Message::lent);
             pieces.find_map(|piece| piece_of(piece, span))
         };
-        let lent: Option<Vec<Claim>> = remote.spans.as_slice().iter().map(lent).collect();
+        let lent: Option<Vec<Claim>> = spans.iter().map(lent).collect();
         lent.map(|lent| moves(&lent)).ok_or(MoveError::Unavailable)
     }
 }

@@ -177,13 +177,15 @@ impl Script {
         println!("polling");
         let begin = Instant::now();
         while begin.elapsed() < how_long {
-            self.take_arrived();
+            self.take_arrived(0);
         }
         "polled".into()
     }
 
-    fn take_arrived(&mut self) {
-        let events = std::iter::from_fn(|| rig::next_event(&self.arrived, 0).ok().flatten());
+    /// Waits so long for an event, and takes those that are there.
+    fn take_arrived(&mut self, milliseconds: u32) {
+        let next = |milliseconds| rig::next_event(&self.arrived, milliseconds).ok().flatten();
+        let events = std::iter::successors(next(milliseconds), |_| next(0));
         let ends = events.map(|event| format!("{:?}", event.ni_fail));
         self.ends.extend(ends);
     }
@@ -193,11 +195,9 @@ impl Script {
     fn arrived(&mut self) -> String {
         let well = format!("{:?}", NiFail::Ok);
         let until = Instant::now() + Duration::from_millis(rig::PATIENCE.into());
-        self.take_arrived();
+        self.take_arrived(0);
         while !self.ends.contains(&well) && Instant::now() < until {
-            let event = rig::next_event(&self.arrived, 10).ok().flatten();
-            self.ends
-                .extend(event.map(|event| format!("{:?}", event.ni_fail)));
+            self.take_arrived(10);
         }
         std::mem::take(&mut self.ends).join(" ")
     }
