@@ -153,7 +153,7 @@ impl Target {
         } else {
             NiFail::Ok
         };
-        if choice & 64 != 0 && request.verb == Verb::Put {
+        if choice & 64 != 0 {
             if let Some((delivered, place)) = self.node.deliver(process(1), &request, fail) {
                 assert_eq!(place.length(), request.length);
                 assert!(place.length() == 0 || MEMORY.contains(&place.address()));

@@ -1,19 +1,29 @@
-//! Puts that land in one step, and acknowledgements that end them in one: most messages are
-//! short puts to an ordinary entry, and need nothing kept between their decision and their
+//! Requests that land in one step, and acknowledgements that end them in one: most messages are
+//! short and for an ordinary entry, and need nothing kept between their decision and their
 //! completion.
 
 use crate::entries::Entry;
 use crate::initiator::Ended;
 use crate::portal::Portal;
-use crate::target::{answer, is_silent, reports};
+use crate::target::{answer, event_of, is_silent, needed_by, reports, whole_elements};
 use crate::{Host, Interface};
 use lintel_memory::{Buffer, Span};
-use lintel_types::{
-    CounterIndex, EntryIndex, Event, EventKind, List, MeOptions, NiFail, ProcessId,
-};
-use lintel_wire::{Acknowledgements, Request, Response};
+use lintel_types::{CounterIndex, EntryIndex, Event, List, MeOptions, NiFail, ProcessId};
+use lintel_wire::{Acknowledgements, Request, Response, Verb};
 
-/// A put that has landed.
+/// What a request that lands in one step moves, or operates on.
+#[derive(Clone, Copy, Debug)]
+pub struct Step<S> {
+    /// As many bytes of the entry's memory as the request names.
+    pub span: S,
+    /// Whether the entry's owner vouches that all of the entry can be touched; always, unless the
+    /// request is a put.
+    pub is_accessible: bool,
+    /// What goes to the initiator if this succeeds, and if it awaits a response.
+    pub response: Response,
+}
+
+/// A request that has landed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Delivered {
     /// What goes to the initiator, if it awaits a response.
@@ -22,7 +32,7 @@ pub struct Delivered {
     pub is_by_token: bool,
 }
 
-/// Where a put lands in one step, and what it causes there.
+/// Where a request lands in one step, and what it causes there.
 pub(crate) struct Place<S> {
     pub(crate) entry: EntryIndex,
     span: S,
@@ -37,75 +47,84 @@ pub(crate) struct Place<S> {
 }
 
 impl<S: Span> Interface<S> {
-    /// Lands a put whose bytes came with it, as [`accept`](Self::accept),
+    /// Lands a request all of whose bytes came with it, as [`accept`](Self::accept),
     /// [`begin_landing`](Self::begin_landing) and [`on_landed`](Self::on_landed) do together,
-    /// but with one look at each table. `copy` moves the bytes to a span; its second argument
-    /// is whether the entry's owner vouches that all of it can be touched.
+    /// but with one look at each table. `act` moves the bytes of a put, sends the reply that its
+    /// [step](Step::response) names to a get, or carries out an atomic.
     ///
-    /// Returns nothing, and has done nothing, if the put takes those three steps: flow control sets
-    /// in, the entry manages its offset or is on the overflow list, its memory is an I/O
-    /// vector or doesn't have room for all bytes, or the put is refused.
+    /// Returns nothing, and has done nothing, if the request takes those three steps: flow control
+    /// sets in, the entry manages its offset or is on the overflow list, its memory is an I/O
+    /// vector or doesn't have room for all bytes, or the request is refused.
     #[inline(always)]
     pub fn deliver<H: Host<S>>(
         &mut self,
         from: ProcessId,
         uid: u32,
-        put: &Request,
-        copy: impl FnOnce(S, bool) -> NiFail,
+        request: &Request,
+        act: impl FnOnce(&mut H, Step<S>) -> NiFail,
         host: &mut H,
     ) -> Option<Delivered> {
-        let portal = self.portals.get(put.portal.position())?.as_ref()?;
+        let portal = self.portals.get(request.portal.position())?.as_ref()?;
         let (queue, flow_controlled) = (portal.queue, portal.flow_controlled());
-        let place = self.place(portal, from, uid, put)?;
+        let place = self.place(portal, from, uid, request)?;
         if flow_controlled && !self.queue_has_slots(queue, place.most_events, host) {
             return None;
         }
         self.work.requests += 1;
         self.work.walked += u64::from(place.walked);
-        let fail = copy(place.span, place.is_accessible);
         let options = place.options;
-        let mlength = if fail == NiFail::Ok { put.length } else { 0 };
+        let silent = is_silent(request, options);
+        let moved = |fail| match fail {
+            NiFail::Ok => request.length,
+            _ => 0,
+        };
+        let response = |fail| Response {
+            mlength: moved(fail),
+            silent,
+            ..answer(request, fail)
+        };
+        let step = Step {
+            span: place.span,
+            is_accessible: place.is_accessible,
+            response: response(NiFail::Ok),
+        };
+        let fail = act(host, step);
         if let Some(queue) = queue.filter(|_| reports(options, fail)) {
-            let initiator = self.initiator(from, put.rank);
+            let initiator = self.initiator(from, request.rank);
             let event = Event {
                 start: place.span.address(),
                 user_ptr: place.user_ptr,
-                hdr_data: put.hdr_data,
-                match_bits: put.match_bits,
-                rlength: put.length,
-                mlength,
-                remote_offset: put.remote_offset,
+                hdr_data: request.hdr_data,
+                match_bits: request.match_bits,
+                rlength: request.length,
+                mlength: moved(fail),
+                remote_offset: request.remote_offset,
                 initiator,
                 uid,
-                pt_index: put.portal.into(),
-                kind: EventKind::Put,
+                pt_index: request.portal.into(),
+                kind: event_of(request.verb),
                 list: List::Priority,
                 ni_fail: fail,
-                operation: put.operation.into(),
-                datatype: put.datatype.into(),
+                operation: request.operation.into(),
+                datatype: request.datatype.into(),
             };
             self.post(host, queue, &event);
         }
         if let (Some(counter), true) = (place.counter, options.contains(MeOptions::EVENT_CT_COMM)) {
-            let bytes = (options.contains(MeOptions::EVENT_CT_BYTES)).then_some(put.length);
+            let bytes = (options.contains(MeOptions::EVENT_CT_BYTES)).then_some(request.length);
             self.count(counter, fail, bytes, host);
         }
         if options.contains(MeOptions::USE_ONCE) {
             let reports = !options.contains(MeOptions::EVENT_UNLINK_DISABLE);
-            let entry = (put.portal, place.user_ptr);
+            let entry = (request.portal, place.user_ptr);
             self.retire(place.entry, entry, reports, host);
         }
         self.settle(host);
-        let (is_answered, silent) = (put.token != 0, is_silent(put, options));
-        let response = is_answered.then(|| Response {
-            mlength,
-            silent,
-            ..answer(put, fail)
-        });
-        let is_whole = is_answered && !silent && fail == NiFail::Ok;
+        let is_answered = request.token != 0;
+        let is_whole = is_answered && !silent && fail == NiFail::Ok && request.verb == Verb::Put;
         Some(Delivered {
-            response,
-            is_by_token: is_whole && Acknowledgements::can_acknowledge(put),
+            response: is_answered.then(|| response(fail)),
+            is_by_token: is_whole && Acknowledgements::can_acknowledge(request),
         })
     }
 
@@ -138,6 +157,43 @@ impl<S: Span> Interface<S> {
         true
     }
 
+    /// Ends a get or a fetching atomic whose reply came with its bytes, as
+    /// [`on_response`](Self::on_response) and [`on_filled`](Self::on_filled) do together, but with
+    /// one look at each table. `fill` moves the bytes to a span. Returns false, and has done
+    /// nothing, if the operation has failed, has lent its memory, or that is an I/O vector.
+    #[inline(always)]
+    pub fn deliver_reply<H: Host<S>>(
+        &mut self,
+        response: &Response,
+        fill: impl FnOnce(&mut H, S) -> NiFail,
+        host: &mut H,
+    ) -> bool {
+        let is_plain = response.reply && !response.placed && response.fail == NiFail::Ok;
+        let Some((index, operation)) = self.under_way(response.token).filter(|_| is_plain) else {
+            return false;
+        };
+        let (Some(sink), true) = (operation.sink, operation.is_copied_fetch()) else {
+            return false;
+        };
+        let ended = Ended::new(operation, response);
+        let (source, offset) = (operation.source, operation.offset);
+        let Some(descriptor) = self.descriptors.at_mut(sink) else {
+            return false;
+        };
+        let Buffer::Contiguous(memory) = descriptor.buffer else {
+            return false;
+        };
+        descriptor.pending -= 1;
+        let end = descriptor.end(sink);
+        let fail = fill(host, memory.narrow(offset, ended.mlength));
+        self.work.responses += 1;
+        self.hold(source, -1);
+        self.operations.discard(index);
+        self.post_reply(end, Ended { fail, ..ended }, host);
+        self.settle(host);
+        true
+    }
+
     /// The response to an operation under way that was acknowledged by its token alone; none if
     /// there is no such operation.
     #[inline(always)]
@@ -155,7 +211,7 @@ impl<S: Span> Interface<S> {
         })
     }
 
-    /// Where a put lands in one step; nothing if it takes three. Whether flow control sets in is
+    /// Where a request lands in one step; nothing if it takes three. Whether flow control sets in is
     /// left to the caller.
     #[inline(always)]
     pub(crate) fn place(
@@ -163,19 +219,22 @@ impl<S: Span> Interface<S> {
         portal: &Portal,
         from: ProcessId,
         uid: u32,
-        put: &Request,
+        request: &Request,
     ) -> Option<Place<S>> {
         if !portal.enabled || portal.announce {
             return None;
         }
-        let (found, walked) = self.find_in(portal, List::Priority, from, put);
+        let (found, walked) = self.find_in(portal, List::Priority, from, request);
         let (index, entry) = found?;
-        let span = entry.span_of(put)?;
-        let is_short = put.length <= self.config.limits.max_msg_size;
-        (is_short && entry.allows_user(uid)).then(|| Place {
+        let span = entry.span_of(request)?;
+        let is_whole = request.length <= self.length_limit(request)
+            && whole_elements(request, request.length) == request.length;
+        let is_accessible = entry.is_accessible();
+        let may_touch = is_accessible || request.verb == Verb::Put;
+        (is_whole && may_touch && entry.allows_user(uid)).then(|| Place {
             entry: index,
             span,
-            is_accessible: entry.is_accessible(),
+            is_accessible,
             options: entry.spec.options,
             counter: entry.counter,
             user_ptr: entry.spec.user_ptr,
@@ -186,16 +245,16 @@ impl<S: Span> Interface<S> {
 }
 
 impl<S: Span> Entry<S> {
-    /// The one span that a put's bytes take here, if they do and may.
+    /// The one span that a request's bytes take here, if they do and may.
     #[inline(always)]
-    fn span_of(&self, put: &Request) -> Option<S> {
-        let needed = MeOptions::OP_PUT;
+    fn span_of(&self, request: &Request) -> Option<S> {
+        let needed = needed_by(request.verb);
         let decisive = needed.union(MeOptions::MANAGE_LOCAL);
         let Buffer::Contiguous(all) = self.spec.buffer else {
             return None;
         };
-        let end = put.remote_offset.checked_add(put.length)?;
+        let end = request.remote_offset.checked_add(request.length)?;
         let fits = end <= all.length() && self.spec.options.intersection(decisive) == needed;
-        fits.then(|| all.narrow(put.remote_offset, put.length))
+        fits.then(|| all.narrow(request.remote_offset, request.length))
     }
 }

@@ -505,7 +505,7 @@ impl<S: Span> Interface<S> {
             fail: NiFail::Ok,
         };
         match (plan.sink, plan.source) {
-            (Some(sink), _) => self.post_reply(sink, &operation, &response, host),
+            (Some(sink), _) => self.post_reply(sink, Ended::new(&operation, &response), host),
             (None, Some(source)) => {
                 self.post_ack(source, Ended::new(&operation, &response), host);
             }

@@ -157,6 +157,12 @@ impl InFlight {
         self.sink.is_none() && !self.referenced && self.ack != AckRequest::None
     }
 
+    /// Whether its reply ends it, and goes straight to its memory.
+    #[inline(always)]
+    pub(crate) fn is_copied_fetch(&self) -> bool {
+        self.sink.is_some() && !self.referenced && !self.sending
+    }
+
     /// What tools see of it.
     pub(crate) fn state(&self) -> OperationState {
         OperationState {
@@ -795,7 +801,7 @@ impl<S: Span> Interface<S> {
             self.post_send_apart(source, operation.user_ptr, operation.length, fail, host);
         }
         match (sink, source) {
-            (Some(sink), _) => self.post_reply(sink, &operation, response, host),
+            (Some(sink), _) => self.post_reply(sink, Ended::new(&operation, response), host),
             (None, Some(source)) if !response.silent => {
                 self.post_ack(source, Ended::new(&operation, response), host);
             }
@@ -859,20 +865,14 @@ impl<S: Span> Interface<S> {
         }
     }
 
-    pub(crate) fn post_reply<H: Host<S>>(
-        &mut self,
-        sink: End,
-        operation: &InFlight,
-        response: &Response,
-        host: &mut H,
-    ) {
+    pub(crate) fn post_reply<H: Host<S>>(&mut self, sink: End, ended: Ended, host: &mut H) {
         let report = Report {
             end: sink,
             kind: EventKind::Reply,
             full: true,
             count: MdOptions::EVENT_CT_REPLY,
         };
-        self.post_end(report, Ended::new(operation, response), host);
+        self.post_end(report, ended, host);
     }
 
     #[inline(always)]

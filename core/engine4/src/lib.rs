@@ -40,7 +40,7 @@ mod triggered;
 mod unexpected;
 mod work;
 
-pub use delivery::Delivered;
+pub use delivery::{Delivered, Step};
 pub use descriptors::DescriptorSpec;
 pub use direct::{Carried, DirectSpec, Exchange, Prepared, PreparedCounts};
 pub use entries::EntrySpec;

@@ -132,6 +132,17 @@ pub(crate) fn answer(request: &Request, fail: NiFail) -> Response {
     }
 }
 
+/// The event that reports such a request at its target.
+#[inline(always)]
+pub(crate) fn event_of(verb: Verb) -> EventKind {
+    match verb {
+        Verb::Put => EventKind::Put,
+        Verb::Get => EventKind::Get,
+        Verb::Atomic => EventKind::Atomic,
+        Verb::FetchAtomic | Verb::Swap => EventKind::FetchAtomic,
+    }
+}
+
 /// Whether neither the initiator nor the entry wants an acknowledgement.
 #[inline(always)]
 pub(crate) fn is_silent(request: &Request, options: MeOptions) -> bool {
@@ -141,7 +152,7 @@ pub(crate) fn is_silent(request: &Request, options: MeOptions) -> bool {
 
 /// The options that an entry has if it takes such operations.
 #[inline(always)]
-fn needed_by(verb: Verb) -> MeOptions {
+pub(crate) fn needed_by(verb: Verb) -> MeOptions {
     match verb {
         Verb::Put | Verb::Atomic => MeOptions::OP_PUT,
         Verb::Get => MeOptions::OP_GET,
@@ -545,7 +556,8 @@ impl<S: Span> Interface<S> {
     }
 
     /// Portals 4.3, section `Network interfaces`, `ptl_ni_limits_t`.
-    fn length_limit(&self, request: &Request) -> u64 {
+    #[inline(always)]
+    pub(crate) fn length_limit(&self, request: &Request) -> u64 {
         match request.verb {
             Verb::Put | Verb::Get => self.config.limits.max_msg_size,
             Verb::Atomic => self.config.limits.max_atomic_size,
@@ -600,12 +612,7 @@ impl<S: Span> Interface<S> {
             initiator: self.initiator(landed.from, request.rank),
             uid: landed.uid,
             pt_index: request.portal.into(),
-            kind: match request.verb {
-                Verb::Put => EventKind::Put,
-                Verb::Get => EventKind::Get,
-                Verb::Atomic => EventKind::Atomic,
-                Verb::FetchAtomic | Verb::Swap => EventKind::FetchAtomic,
-            },
+            kind: event_of(request.verb),
             list: landed.fate.list,
             ni_fail: fail,
             operation: request.operation.into(),
@@ -617,7 +624,7 @@ impl<S: Span> Interface<S> {
 /// An atomic touches whole elements only, and a conditional or masked swap just one
 /// (Portals 4.3, section `Atomic operations`).
 #[inline(always)]
-fn whole_elements(request: &Request, length: u64) -> u64 {
+pub(crate) fn whole_elements(request: &Request, length: u64) -> u64 {
     if matches!(request.verb, Verb::Put | Verb::Get) {
         return length;
     }

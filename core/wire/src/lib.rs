@@ -222,6 +222,21 @@ impl Response {
     }
 }
 
+/// The kinds of messages, as far as receivers tell them apart at first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// A put.
+    Put,
+    /// A get, an atomic, or the reply to either.
+    Exchange,
+    /// The response to a put or an atomic.
+    Acknowledgement,
+    /// Several of these.
+    Acknowledgements,
+    /// None of this format.
+    Unknown,
+}
+
 /// The operation and the datatype that word 2 of an atomic carries.
 #[inline]
 fn atomic_of(word: u64) -> Result<(Operation, Datatype), Malformed> {
@@ -234,6 +249,18 @@ fn atomic_of(word: u64) -> Result<(Operation, Datatype), Malformed> {
 }
 
 impl Message {
+    /// What a message is that begins with this word, if it is one at all.
+    #[inline(always)]
+    pub fn kind(first: u64) -> Kind {
+        match (first >> 32) as u8 {
+            1 => Kind::Put,
+            2..=5 | REPLY => Kind::Exchange,
+            ACK => Kind::Acknowledgement,
+            ACKS => Kind::Acknowledgements,
+            _ => Kind::Unknown,
+        }
+    }
+
     /// The message in the words; the low half of word 0 is ignored.
     #[inline]
     pub fn parse(words: &Words) -> Result<Message, Malformed> {
@@ -297,6 +324,22 @@ impl Response {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_word_says_what_a_message_is() {
+        let words = |kind: u64| [kind << 32, 0, 8, 0, 0, 0];
+        for number in 0..=255 {
+            let kind = match Message::parse(&words(number)) {
+                Ok(Message::Request(request)) if request.verb == Verb::Put => Kind::Put,
+                Ok(Message::Request(_)) => Kind::Exchange,
+                Ok(Message::Response(response)) if response.reply => Kind::Exchange,
+                Ok(Message::Response(_)) => Kind::Acknowledgement,
+                Ok(Message::Acknowledgements(_)) => Kind::Acknowledgements,
+                Err(Malformed) => Kind::Unknown,
+            };
+            assert_eq!(Message::kind(words(number)[0]), kind, "{number}");
+        }
+    }
 
     #[test]
     fn a_request_survives_its_words() {

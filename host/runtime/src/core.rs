@@ -25,7 +25,7 @@ use lintel_nal::{Arrival, Nal, Origin, Payload, Wake};
 use lintel_nal_shm::ShmNal;
 use lintel_progress::{Deferral, RoomNext, RoomWait};
 use lintel_types::{InterfaceNumber, List, NiFail, ProcessId};
-use lintel_wire::{Message, Request, Response, Verb, Words};
+use lintel_wire::{Kind, Message, Request, Response, Verb, Words};
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
@@ -173,6 +173,7 @@ impl<O: Owner> Core<O> {
                 tables: &self.owner.tables()[number.position()],
                 owner: &self.owner,
                 staged: &mut self.staged,
+                exchange: &mut self.exchange,
                 lease: &opened.lease,
             },
         ))
@@ -439,9 +440,8 @@ impl<O: Owner> Core<O> {
         }
     }
 
-    /// A message from elsewhere whose bytes came with it; most are puts that land in one step,
-    /// and acknowledgements that end them in one. `behind` is how many a caller's look has handled
-    /// before it, if it is a caller that looks.
+    /// A message from elsewhere whose bytes came with it; most are handled in one step. `behind` is
+    /// how many a caller's look has handled before it, if it is a caller that looks.
     #[inline(always)]
     fn on_inline<N: OfTransport>(
         &mut self,
@@ -459,11 +459,12 @@ impl<O: Owner> Core<O> {
                 }
                 is_done
             }
-            None => {
-                self.deliver_acknowledgements(origin, words)
-                    || self.deliver_acknowledgement(words)
-                    || (self.protocol).deliver(&mut self.transports, origin, words, body)
-            }
+            None => match Message::kind(words[0]) {
+                Kind::Acknowledgements => self.deliver_acknowledgements(origin, words),
+                Kind::Acknowledgement => self.deliver_acknowledgement(words),
+                Kind::Exchange => self.deliver_exchange(origin, words, body),
+                _ => (self.protocol).deliver(&mut self.transports, origin, words, body),
+            },
         };
         if is_done && self.transports.holds_answers {
             self.offer_private(origin, &{ *words });

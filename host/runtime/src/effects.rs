@@ -1,6 +1,7 @@
 //! What the engine causes: events, counts, messages.
 
 use crate::carry_out::CarryOut;
+use crate::exchange::ExchangeBuffers;
 use crate::mover::Mover;
 use crate::owner::Owner;
 use crate::resources::Placement;
@@ -22,6 +23,7 @@ pub struct Effects<'a, O: Owner> {
     pub(crate) tables: &'a O::Tables,
     pub(crate) owner: &'a O,
     pub(crate) staged: &'a mut StagedSends<O::Span>,
+    pub(crate) exchange: &'a mut ExchangeBuffers,
     /// The lease under which the interface lends its memory.
     pub(crate) lease: &'a Lease,
 }

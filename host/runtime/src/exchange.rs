@@ -53,21 +53,29 @@ impl Exchange {
         }
     }
 
-    /// Carries the operation out by plain loads and stores, for a target that nothing else
-    /// changes meanwhile: the core's lock keeps our own operations apart.
-    pub(crate) fn combine(&self, target: Claim) {
-        let operands = self.data.slice(0, self.length as u64);
-        combine(self.operation, self.datatype, operands, target);
+    /// Whether all that [`perform`](Self::perform) takes has room in its small buffer.
+    pub(crate) fn is_short(&self) -> bool {
+        self.bytes_ahead() + 2 * self.length <= SHORT_EXCHANGE
     }
 
-    /// Carries the operation out by the processor's own atomics. Returns the target's earlier
-    /// values, which lie in `small`, or in `large` if that is too small.
+    /// Carries the operation out. Returns the earlier values, if the initiator wants them; they lie
+    /// in `small`, or in `large` if that is too small.
+    ///
+    /// By the processor's own atomics, unless the target need not be coherent and its earlier values
+    /// aren't wanted: then plain loads and stores are enough, since the core's lock keeps our own
+    /// operations apart.
     pub(crate) fn perform<'a>(
         &self,
         target: &[Claim],
+        is_coherent: bool,
         small: &'a mut [u8; SHORT_EXCHANGE],
         large: &'a mut Vec<u8>,
     ) -> &'a [u8] {
+        if let (&[target], Verb::Atomic, false) = (target, self.verb, is_coherent) {
+            let operands = self.data.slice(0, self.length as u64);
+            combine(self.operation, self.datatype, operands, target);
+            return &[];
+        }
         let ahead = self.bytes_ahead();
         let bytes = ahead + 2 * self.length;
         let room = match small.get_mut(..bytes) {
@@ -184,7 +192,7 @@ mod tests {
             let payload = Payload::Inline(operands.claim());
             let exchange = Exchange::new(&request, target.len(), payload).expect("it is whole");
             let (mut small, mut large) = ([0; SHORT_EXCHANGE], Vec::new());
-            let old = exchange.perform(&[target.claim()], &mut small, &mut large);
+            let old = exchange.perform(&[target.claim()], true, &mut small, &mut large);
             assert_eq!(old, 40u64.to_ne_bytes().repeat(count));
             assert_eq!(read(&target), vec![42; count]);
         }
@@ -202,18 +210,19 @@ mod tests {
             let payload = Payload::Inline(sent.claim());
             let exchange = Exchange::new(&request, 8, payload).expect("it is whole");
             let (mut small, mut large) = ([0; SHORT_EXCHANGE], Vec::new());
-            let old = exchange.perform(&[target.claim()], &mut small, &mut large);
+            let old = exchange.perform(&[target.claim()], true, &mut small, &mut large);
             assert_eq!((old, read(&target)), (&7u64.to_ne_bytes()[..], vec![after]));
         }
     }
 
     #[test]
-    fn a_combination_by_plain_stores_gives_the_same() {
+    fn plain_loads_and_stores_give_the_same() {
         let (target, operands) = (words(&[40]), words(&[2]));
-        let request = request(Verb::Atomic, Operation::Sum);
         let payload = Payload::Inline(operands.claim());
+        let request = request(Verb::Atomic, Operation::Sum);
         let exchange = Exchange::new(&request, 8, payload).expect("it is whole");
-        exchange.combine(target.claim());
+        let (mut small, mut large) = ([0; SHORT_EXCHANGE], Vec::new());
+        exchange.perform(&[target.claim()], false, &mut small, &mut large);
         assert_eq!(read(&target), [42]);
     }
 

@@ -2,19 +2,21 @@
 //! awaits them. Bytes are moved by the owner's [`Mover`].
 
 use crate::core::{Core, Unexpected};
+use crate::effects::Effects;
 use crate::exchange::{Exchange, SHORT_EXCHANGE};
 use crate::landing_lent::moves_lent;
 use crate::mover::{Extent, MoveParts, Mover, Source};
 use crate::owner::Owner;
 use crate::protocol::Protocol;
 use crate::streams::{Place, Stream, StreamTarget};
+use crate::transports::Transports;
 use lintel_claim::{Claim, Region};
-use lintel_engine4::{Landed, PendingReply};
+use lintel_engine4::{Landed, PendingReply, Step};
 use lintel_memory::Pieces;
 use lintel_nal::{Origin, Outgoing, Payload};
 use lintel_presence::shareable;
 use lintel_types::{InterfaceNumber, NiFail, options::FEATURE_COHERENT_ATOMICS};
-use lintel_wire::{Acknowledgements, Request, Response, Verb, Words};
+use lintel_wire::{Acknowledgements, Message, Request, Response, Verb, Words};
 
 impl<O: Owner> Core<O> {
     /// Returns how many messages it has dealt with: further ones may land with this one.
@@ -73,9 +75,9 @@ impl<O: Owner> Core<O> {
             return false;
         };
         let (owner, length) = (effects.owner, put.length);
-        let copy = |span, is_accessible| match is_accessible {
-            true => deposit::<O>(owner, body, span, (length, true)),
-            false => deposit_unsure::<O>(owner, body, span, length),
+        let copy = |_: &mut Effects<'_, O>, step: Step<O::Span>| match step.is_accessible {
+            true => deposit::<O>(owner, body, step.span, (length, true)),
+            false => deposit_unsure::<O>(owner, body, step.span, length),
         };
         let delivered = interface.deliver(origin.process, origin.uid, put, copy, &mut effects);
         match delivered {
@@ -90,6 +92,101 @@ impl<O: Owner> Core<O> {
             }
             None => false,
         }
+    }
+
+    /// Handles a get, an atomic, or the reply to either in one step; false if it takes more.
+    #[inline(never)]
+    pub(crate) fn deliver_exchange(&mut self, origin: Origin, words: &Words, body: Claim) -> bool {
+        if !touches::<O>() {
+            return false;
+        }
+        let message = Message::parse(words);
+        // What follows from this one comes behind them.
+        self.transports.send_acknowledgements();
+        match message {
+            Ok(Message::Request(request)) => match request.verb {
+                Verb::Get => self.deliver_get(origin, &request),
+                _ => self.deliver_atomic(origin, &request, body),
+            },
+            Ok(Message::Response(response)) => self.deliver_reply(&response, body),
+            _ => false,
+        }
+    }
+
+    #[inline(always)]
+    fn deliver_reply(&mut self, response: &Response, body: Claim) -> bool {
+        let Some((interface, mut effects)) = self.interface(response.interface) else {
+            return false;
+        };
+        let fill = |effects: &mut Effects<'_, O>, span| {
+            O::Mover::deposit_reply(effects.owner, body, &Pieces::One(span))
+        };
+        interface.deliver_reply(response, fill, &mut effects)
+    }
+
+    #[inline(always)]
+    fn deliver_get(&mut self, origin: Origin, get: &Request) -> bool {
+        let Some((interface, mut effects)) = self.interface(get.interface) else {
+            return false;
+        };
+        // Longer ones may be read in place: see `reply_lent`.
+        let is_copied = get.length <= interface.limits().max_war_ordered_size && get.token != 0;
+        if !is_copied {
+            return false;
+        }
+        let delivered = interface.deliver(
+            origin.process,
+            origin.uid,
+            get,
+            #[inline(always)]
+            |effects, step| {
+                if let Some(pieces) = O::Mover::as_claims(&[step.span]) {
+                    reply(effects.transports, origin, &step.response, pieces);
+                }
+                NiFail::Ok
+            },
+            &mut effects,
+        );
+        delivered.is_some()
+    }
+
+    #[inline(always)]
+    fn deliver_atomic(&mut self, origin: Origin, request: &Request, operands: Claim) -> bool {
+        let is_coherent = self.is_coherent(request);
+        let Ok(exchange) = Exchange::new(request, request.length, Payload::Inline(operands)) else {
+            return false;
+        };
+        let Some((interface, mut effects)) = self.interface(request.interface) else {
+            return false;
+        };
+        if !exchange.is_short() {
+            return false;
+        }
+        let delivered = interface.deliver(
+            origin.process,
+            origin.uid,
+            request,
+            #[inline(always)]
+            |effects, step| {
+                let (mut small, mut large) = ([0; SHORT_EXCHANGE], Vec::new());
+                if let Some(target) = O::Mover::as_claims(&[step.span]) {
+                    let old = exchange.perform(target, is_coherent, &mut small, &mut large);
+                    if step.response.reply && request.token != 0 {
+                        let old = effects.exchange.reply_of(old);
+                        reply(effects.transports, origin, &step.response, &[old]);
+                    }
+                }
+                NiFail::Ok
+            },
+            &mut effects,
+        );
+        let Some(delivered) = delivered else {
+            return false;
+        };
+        if let Some(response) = delivered.response.filter(|response| !response.reply) {
+            self.transports.respond(origin.process, &response);
+        }
+        true
     }
 
     /// Ends an operation that was acknowledged in one step; false if it takes more.
@@ -194,10 +291,10 @@ impl<O: Owner> Core<O> {
                 if let Some(number) = self.reply_lent(origin, &landed, response, claims) {
                     return self.lent_replies.insert(number, landed);
                 }
-                self.reply(origin, response, claims);
+                reply(&mut self.transports, origin, response, claims);
             }
             Ok(Source::Staged(buffer, claim)) => {
-                self.reply(origin, response, &[claim]);
+                reply(&mut self.transports, origin, response, &[claim]);
                 self.staged.pool.put_back(buffer);
             }
             Err(fail) => {
@@ -241,14 +338,6 @@ impl<O: Owner> Core<O> {
         }
     }
 
-    fn reply(&mut self, origin: Origin, response: &Response, pieces: &[Claim]) {
-        let outgoing = Outgoing::Copied {
-            operand: None,
-            pieces,
-        };
-        self.transports.answer(origin.process, response, outgoing);
-    }
-
     /// Carries out an atomic, and returns the earlier value to an initiator that wants it.
     fn land_atomic(
         &mut self,
@@ -270,13 +359,8 @@ impl<O: Owner> Core<O> {
         let target = O::Mover::operands(pieces, &source);
         let mut small = [0; SHORT_EXCHANGE];
         let mut large = self.exchange.take_scratch();
-        let old = match target {
-            &[target] if request.verb == Verb::Atomic && !self.is_coherent(&request) => {
-                exchange.combine(target);
-                &[]
-            }
-            target => exchange.perform(target, &mut small, &mut large),
-        };
+        let is_coherent = self.is_coherent(&request);
+        let old = exchange.perform(target, is_coherent, &mut small, &mut large);
         let fail = O::Mover::write_back(&self.owner, target, pieces, length);
         self.answer_atomic(origin, landed, fail, old);
         self.exchange.put_back_scratch(large);
@@ -303,7 +387,7 @@ impl<O: Owner> Core<O> {
         }
         if let Some(response) = landed.response(NiFail::Ok) {
             let old = self.exchange.reply_of(old);
-            self.reply(origin, &response, &[old]);
+            reply(&mut self.transports, origin, &response, &[old]);
         }
         self.post_landed(landed, NiFail::Ok);
     }
@@ -343,6 +427,21 @@ impl<O: Owner> Core<O> {
             interface.on_filled(pending, fail, &mut effects);
         }
     }
+}
+
+/// Whether memory of the owner is touched here, and not copied by the system.
+fn touches<O: Owner>() -> bool {
+    O::Mover::as_claims(&[]).is_some()
+}
+
+/// Sends a response with a copy of these bytes.
+#[inline(always)]
+fn reply(transports: &mut Transports, origin: Origin, response: &Response, pieces: &[Claim]) {
+    let outgoing = Outgoing::Copied {
+        operand: None,
+        pieces,
+    };
+    transports.answer(origin.process, response, outgoing);
 }
 
 /// Moves a put's bytes to a span of an entry.

@@ -16,7 +16,13 @@ const SEQUENCES: u64 = 20_000;
 const STEPS: usize = 200;
 
 /// What random sequences meet on every kind of interface.
-const MUST_MEET: [&str; 60] = [
+const MUST_MEET: [&str; 66] = [
+    "one step: reply",
+    "one step: Put",
+    "one step: Get",
+    "one step: Atomic",
+    "one step: FetchAtomic",
+    "one step: Swap",
     "a put like an earlier one",
     "an acknowledgement by its token",
     "Get Ok",

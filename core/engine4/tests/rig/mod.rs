@@ -14,7 +14,7 @@
 
 use lintel_engine4::{
     Backlog, Body, Carried, Config, Delivered, DescriptorSpec, EntrySpec, Exchange, Host,
-    Interface, Landed, Landing, PendingReply, PreparedCounts, PreparedLanding, PreparedSend,
+    Interface, Landed, Landing, PendingReply, PreparedCounts, PreparedLanding, PreparedSend, Step,
     Transfer, Undeliverable,
 };
 use lintel_memory::{Buffer, Ghost, Pieces};
@@ -315,21 +315,25 @@ impl Node {
             .on_request(from, UID, request, &mut self.host)
     }
 
-    /// A put arrives with its bytes; nothing if it doesn't land in one step.
+    /// A request arrives with all its bytes; nothing if it doesn't land in one step.
     pub fn deliver(
         &mut self,
         from: ProcessId,
-        put: &Request,
+        request: &Request,
         fail: NiFail,
     ) -> Option<(Delivered, Ghost)> {
-        let mut place = None;
-        let copy = |span, _| {
-            place = Some(span);
+        let mut step = None;
+        let act = |_: &mut Recorder, taken: Step<Ghost>| {
+            step = Some(taken);
             fail
         };
         let host = &mut self.host;
-        let delivered = self.interface.deliver(from, UID, put, copy, host)?;
-        Some((delivered, place.expect("what is delivered was copied")))
+        let delivered = self.interface.deliver(from, UID, request, act, host)?;
+        let step = step.expect("what is delivered was acted upon");
+        if let (Some(response), NiFail::Ok) = (delivered.response, fail) {
+            assert_eq!(step.response, response);
+        }
+        Some((delivered, step.span))
     }
 
     pub fn on_landed(&mut self, landed: Landed, fail: NiFail) {
@@ -465,7 +469,7 @@ impl Wire {
         }
     }
 
-    /// Every second put is tried in one step, so that both ways are held against what is
+    /// Every second request is tried in one step, so that both ways are held against what is
     /// expected of either.
     fn deliver_in_one_step(
         &mut self,
@@ -474,7 +478,7 @@ impl Wire {
         sent: &Sent,
     ) -> Option<Delivered> {
         self.requests += 1;
-        if sent.request.verb != Verb::Put || self.requests % 2 == 0 {
+        if self.requests % 2 == 0 {
             return None;
         }
         let fail = self.landing;

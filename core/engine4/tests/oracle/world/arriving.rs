@@ -1,8 +1,8 @@
 //! What arrives: requests, their bytes, and responses.
 
 use super::{NODES, World, full};
-use crate::rig::{UID, process};
-use lintel_engine4::Landing;
+use crate::rig::{Recorder, UID, process};
+use lintel_engine4::{Landing, Step};
 use lintel_memory::{Ghost, Pieces};
 use lintel_types::{AckRequest, NiFail};
 use lintel_wire::{Acknowledgements, Request, Response, Verb};
@@ -24,10 +24,10 @@ impl World {
             return;
         };
         let uid = self.random.pick(&[UID, UID, UID, UID + 1]);
-        let is_put = sent.request.verb == Verb::Put;
-        if is_put && self.random.once_in(2) && self.deliver(at, from, uid, &sent.request) {
+        if self.random.once_in(2) && self.deliver(at, from, uid, &sent.request) {
             return;
         }
+        let is_put = sent.request.verb == Verb::Put;
         if is_put && self.random.once_in(2) && self.repeat_landing(at, from, uid, &sent.request) {
             return;
         }
@@ -53,30 +53,38 @@ impl World {
         }
     }
 
-    /// A put arrives and lands in one step; false if it takes three.
-    fn deliver(&mut self, at: usize, from: usize, uid: u32, put: &Request) -> bool {
+    /// A request arrives and lands in one step; false if it takes three.
+    fn deliver(&mut self, at: usize, from: usize, uid: u32, request: &Request) -> bool {
         let fail = self.random.pick(&[NiFail::Ok, NiFail::Ok, NiFail::Segv]);
         let both = &mut self.both[at];
         let (interface, host) = (&mut both.node.interface, &mut both.node.host);
-        let mut place = None;
-        let copy = |span, _| {
-            place = Some(span);
+        let mut step = None;
+        let act = |_: &mut Recorder, taken: Step<Ghost>| {
+            step = Some(taken);
             fail
         };
-        let Some(delivered) = interface.deliver(process(from), uid, put, copy, host) else {
+        let Some(delivered) = interface.deliver(process(from), uid, request, act, host) else {
             return false;
         };
-        let Ok((wanted, arrival)) = both.model.on_request(process(from), uid, put) else {
-            panic!("{put:?} is delivered; LINTEL_SEED={}", self.seed);
+        let Ok((wanted, arrival)) = both.model.on_request(process(from), uid, request) else {
+            panic!("{request:?} is delivered; LINTEL_SEED={}", self.seed);
         };
+        let if_ok = both.model.response(&arrival, NiFail::Ok);
         let response = both.model.response(&arrival, fail);
         both.model.on_landed(&arrival, fail);
-        self.same(full(place.as_slice()), wanted, "where a put lands");
+        let step = step.expect("what is delivered was acted upon");
+        self.same(full(&[step.span]), wanted, "where a request lands");
+        self.same(
+            if_ok.is_none_or(|wanted| wanted == step.response),
+            true,
+            "its response, if all is well",
+        );
         self.same(delivered.response, response, "a response");
-        let by_token = response.is_some_and(|response| is_by_token(put, &response));
+        let by_token = response.is_some_and(|response| is_by_token(request, &response));
         self.same(delivered.is_by_token, by_token, "what its token says");
         let responses = response.map(|response| (from, response));
         self.responses.extend(responses);
+        self.met.insert(format!("one step: {:?}", request.verb));
         true
     }
 
@@ -156,6 +164,10 @@ impl World {
             let replied = both.model.on_response(&response);
             return self.same(replied, None, "an acknowledgement");
         }
+        if in_one_step && self.deliver_reply(at, &response) {
+            return;
+        }
+        let both = &mut self.both[at];
         let engine = both.node.on_response(&response);
         let model = both.model.on_response(&response);
         let pieces = engine
@@ -164,6 +176,27 @@ impl World {
         self.same(pieces, model, "where a reply goes");
         self.replies
             .extend(engine.map(|(_, pending)| (at, pending, response)));
+    }
+
+    /// A reply arrives, and its bytes with it; false if it takes two steps.
+    fn deliver_reply(&mut self, at: usize, response: &Response) -> bool {
+        let fail = self.random.pick(&[NiFail::Ok, NiFail::Ok, NiFail::Segv]);
+        let both = &mut self.both[at];
+        let (interface, host) = (&mut both.node.interface, &mut both.node.host);
+        let mut place = None;
+        let fill = |_: &mut Recorder, span| {
+            place = Some(span);
+            fail
+        };
+        if !interface.deliver_reply(response, fill, host) {
+            return false;
+        }
+        let wanted = both.model.on_response(response);
+        both.model.finish(response, fail);
+        let place = place.map(|span| full(&[span]));
+        self.same(place, wanted, "where a reply goes at once");
+        self.met.insert("one step: reply".to_owned());
+        true
     }
 
     pub(super) fn fill(&mut self) {
@@ -182,11 +215,11 @@ impl World {
 }
 
 /// Whether all that a response says follows from its request.
-fn is_by_token(put: &Request, response: &Response) -> bool {
+fn is_by_token(request: &Request, response: &Response) -> bool {
     let whole = Response {
-        offset: put.remote_offset,
-        ..Acknowledgements::response(put.interface, put.token, put.length)
+        offset: request.remote_offset,
+        ..Acknowledgements::response(request.interface, request.token, request.length)
     };
-    let reports_offset = put.ack == AckRequest::Full && put.remote_offset != 0;
-    *response == whole && !reports_offset
+    let reports_offset = request.ack == AckRequest::Full && request.remote_offset != 0;
+    request.verb == Verb::Put && *response == whole && !reports_offset
 }
