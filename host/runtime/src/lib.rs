@@ -40,6 +40,7 @@ mod carry_out;
 mod client;
 mod commands;
 mod core;
+mod delivery;
 mod direct;
 mod direct_calls;
 mod direct_entries;
