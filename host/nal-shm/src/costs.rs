@@ -44,6 +44,12 @@ const SAMPLED: u32 = 8;
 const EXPLORED: u32 = 512;
 /// How many do: the first ones that go another way than those before take longer.
 const IN_A_ROW: u32 = 8;
+/// The same of bodies in a stream, of which many are moved together.
+const EXPLORED_STREAMING: u32 = 2048;
+const IN_A_ROW_STREAMING: u32 = 32;
+/// Bodies of which one is preceded by a look whether the peer has messages to read.
+const BODIES_PER_LOOK: u32 = 16;
+
 /// How much of the estimate a sample replaces that is less, or more: whatever disturbs a push
 /// makes it longer.
 const WEIGHT_OF_LESS: f32 = 0.5;
@@ -256,8 +262,8 @@ impl Received {
         // The last of a row that the sender explores by, and others now and then. Lent bodies
         // may have been moved together, so that none is just that one.
         let is_rare = match is_lent {
-            true => (1..IN_A_ROW).contains(&self.row.1),
-            false => self.row.1 == IN_A_ROW - 2,
+            true => (1..IN_A_ROW_STREAMING).contains(&self.row.1),
+            false => [IN_A_ROW, IN_A_ROW_STREAMING].contains(&(self.row.1 + 2)),
         };
         let is_sampled = is_rare || self.row.1 >= IN_A_ROW && self.bodies % SAMPLED == 0;
         let is_timed = is_sampled && matches!(self.costs, Costs::Measured(_));
@@ -389,8 +395,10 @@ pub(crate) struct Choice {
     is_streaming: bool,
     /// Messages that had arrived when it was sent.
     arrivals: u32,
+    /// Whether the peer had messages to read at the last look.
+    has_unread: bool,
+    looks: u32,
     pushes: u32,
-    asked: u32,
     /// The next long push is of a body that would be lent.
     explores: bool,
 }
@@ -401,42 +409,76 @@ struct Threshold {
     /// A KiB that is written to the ring.
     pushed: Estimate,
     bytes: u64,
+    /// Bodies so far, of how many some explore, and how many.
+    asked: u32,
+    explored: u32,
+    in_a_row: u32,
+}
+
+impl Threshold {
+    fn new(costs: Costs, (explored, in_a_row): (u32, u32)) -> Threshold {
+        Threshold {
+            pushed: Estimate::default(),
+            bytes: costs.threshold(None),
+            asked: 0,
+            explored,
+            in_a_row,
+        }
+    }
+
+    /// Whether the next body goes the other way.
+    fn explores(&mut self) -> bool {
+        self.asked = self.asked.wrapping_add(1);
+        self.asked % self.explored >= self.explored - self.in_a_row
+    }
 }
 
 impl Choice {
     pub(crate) fn new(costs: Costs) -> Choice {
-        let unknown = || Threshold {
-            pushed: Estimate::default(),
-            bytes: costs.threshold(None),
-        };
+        let alone = (EXPLORED, IN_A_ROW);
+        let streaming = (EXPLORED_STREAMING, IN_A_ROW_STREAMING);
         Choice {
             costs,
-            alone: unknown(),
-            streaming: unknown(),
+            alone: Threshold::new(costs, alone),
+            streaming: Threshold::new(costs, streaming),
             answered: Estimate::default(),
             direct: costs.direct_threshold(None, Estimate::default()),
             is_streaming: false,
             arrivals: 0,
+            has_unread: false,
+            looks: 0,
             pushes: 0,
-            asked: 0,
             explores: false,
         }
     }
 
+    /// Whether to look if the peer has messages to read: now and then, since it takes the line away
+    /// from the peer that this one writes for each message.
+    pub(crate) fn looks_for_unread(&mut self) -> bool {
+        self.looks = self.looks.wrapping_add(1);
+        self.looks % BODIES_PER_LOOK == 0
+    }
+
+    /// Whether the peer had messages to read when a body was sent.
+    pub(crate) fn note_unread(&mut self, has_unread: bool) {
+        self.has_unread = has_unread;
+    }
+
     /// Whether a body of that length is lent. `arrivals` counts the messages that have arrived
-    /// in this process: a body that none precedes belongs to a stream.
+    /// in this process: a body that none precedes belongs to a stream, and so do those that are sent
+    /// while the peer [has messages to read](Self::note_unread), whose acknowledgements arrive.
     pub(crate) fn lends(&mut self, length: u64, arrivals: u32) -> bool {
-        self.is_streaming = std::mem::replace(&mut self.arrivals, arrivals) == arrivals;
+        let follows = std::mem::replace(&mut self.arrivals, arrivals) == arrivals;
+        self.is_streaming = follows || self.has_unread;
         let threshold = match self.is_streaming {
-            true => self.streaming.bytes,
-            false => self.alone.bytes,
+            true => &mut self.streaming,
+            false => &mut self.alone,
         };
-        let is_long = length > threshold;
-        if matches!(self.costs, Costs::Set(_)) || length < threshold / 2 {
+        let is_long = length > threshold.bytes;
+        if matches!(self.costs, Costs::Set(_)) || length < threshold.bytes / 2 {
             return is_long;
         }
-        self.asked = self.asked.wrapping_add(1);
-        let explores = self.asked % EXPLORED >= EXPLORED - IN_A_ROW;
+        let explores = threshold.explores();
         self.explores = explores && is_long;
         is_long != explores
     }
@@ -731,6 +773,10 @@ mod tests {
         assert!(choice.alone(2 * alone));
         let arrivals = choice.arrivals;
         assert!(!choice.lends(2 * alone, arrivals), "nothing has arrived");
+        choice.note_unread(true);
+        assert!(!choice.alone(2 * alone), "an acknowledgement has arrived");
+        choice.note_unread(false);
+        assert!(choice.alone(2 * alone));
     }
 
     #[test]

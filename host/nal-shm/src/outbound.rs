@@ -156,6 +156,9 @@ impl fmt::Display for ConnectError {
     }
 }
 
+/// Records that a peer may have answered, but not yet reported that it has read them.
+const MOST_RECENT: u32 = 4;
+
 impl Peer {
     /// Takes a lane in the segment of `process`; lends it bytes only if `direct`.
     pub(crate) fn connect(
@@ -246,7 +249,15 @@ impl Peer {
 
     /// Whether a body of that length, which may be copied, is lent.
     pub(crate) fn lends(&mut self, length: u64, arrivals: u32) -> bool {
-        self.reach() == Reach::Yes && self.choice.lends(length, arrivals)
+        if self.reach() != Reach::Yes {
+            return false;
+        }
+        if self.choice.looks_for_unread() {
+            let recent = self.sender.position().0.wrapping_sub(MOST_RECENT);
+            let has_unread = !self.sender.is_drained_up_to(recent);
+            self.choice.note_unread(has_unread);
+        }
+        self.choice.lends(length, arrivals)
     }
 
     /// What the peer can do with memory of this process. Its answer stands: once known it
