@@ -7,7 +7,7 @@
 #
 # PREFIX is where `cargo xtask dist --prefix PREFIX` has installed Lintel. Variables:
 #   CORES (0,1)                 one for each rank
-#   SIZES (8 64 1024 4096 65536 1048576)
+#   SIZES (8 64 1024 4096 8192 65536 1048576)
 #   ROUNDS (3)                  turns that each column gets
 #   BUDGET (200)                milliseconds for each point of a turn
 #   LIMIT (120)                 seconds after which a command is ended; its rows stay empty
@@ -21,7 +21,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 cores=${CORES:-0,1}
 first=${cores%,*}
 second=${cores#*,}
-sizes=${SIZES:-8 64 1024 4096 65536 1048576}
+sizes=${SIZES:-8 64 1024 4096 8192 65536 1048576}
 rounds=${ROUNDS:-3}
 budget=${BUDGET:-200}
 limit=${LIMIT:-120}
@@ -65,7 +65,7 @@ lintel() {
         { gsub(/"[^"]*"/, "quoted") } # some hold commas
         function say(measure, column) { if ($at[column] != "") print measure, $at["bytes"], $at[column] }
         $1 == "put" { say("latency", "median_us") }
-        $1 == "bandwidth" && $2 == "put" && $3 >= 65536 { say("bandwidth", "gb_per_s") }
+        $1 == "bandwidth" && $2 == "put" && $3 >= 1024 { say("bandwidth", "gb_per_s") }
         $1 == "rate" && $2 ~ /^events/ { say("rate", "million_per_s") }
         $1 == "rate" && $2 ~ /^counted at/ { say("rate-counted", "million_per_s") }
         $1 == "overlap" && $2 ~ /computes$/ { say("overlap-" substr($2, 1, 6), "overlap %") }
@@ -257,7 +257,7 @@ END {
     many = split(sizes, bytes, " ")
     for (i = 1; i <= many; i++) row(size(bytes[i]) " half round trip, µs", "latency", bytes[i])
     for (i = 1; i <= many; i++)
-        if (bytes[i] >= 65536) row(size(bytes[i]) " stream, GB/s", "bandwidth", bytes[i])
+        if (bytes[i] >= 1024) row(size(bytes[i]) " stream, GB/s", "bandwidth", bytes[i])
     row("8 B messages, 10^6/s", "rate", 8)
     row("the same, counted at the target", "rate-counted", 8)
     for (i = 65536; i <= 4194304; i *= 64) {

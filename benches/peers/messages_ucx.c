@@ -192,7 +192,7 @@ static void both(double budget, char **sizes)
             continue;
         begin_ping_pong(bytes);
         print("latency", bytes, repeated(ping_pong, bytes, budget) / 2);
-        if (bytes >= 65536)
+        if (bytes >= 1024)
             print("bandwidth", bytes,
                   (double)(WINDOW * bytes) / repeated(stream, bytes, budget) / 1e3);
     }

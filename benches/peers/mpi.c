@@ -326,7 +326,7 @@ int main(int argc, char **argv)
         if (bytes > LARGEST)
             continue;
         print("latency", bytes, repeated(ping_pong, bytes) / 2);
-        if (bytes >= 65536)
+        if (bytes >= 1024)
             print("bandwidth", bytes, (double)(WINDOW * bytes) / repeated(stream, bytes) / 1e3);
     }
     print("rate", 8, WINDOW / repeated(stream, 8));
