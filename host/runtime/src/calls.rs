@@ -428,8 +428,8 @@ impl<O: Owner> Library<O> {
             }
         })?;
         match unlinked {
-            None => self.unlink_direct(entry),
-            Some(Err(Error::InUse)) => self.end_with(entry, |interface| interface.unlink(entry)),
+            // What lands meanwhile may have the entry published.
+            None | Some(Err(Error::InUse)) => self.unlink_direct(entry),
             Some(unlinked) => unlinked,
         }
     }

@@ -122,19 +122,19 @@ impl DirectEntries {
         Some(())
     }
 
-    /// Withdraws entries. Whether there was one.
+    /// Withdraws entries. Whether peers may still access one of them, perhaps since it was withdrawn
+    /// before.
     pub(crate) fn withdraw(
         &mut self,
         near: &mut ShmNal,
         which: impl Fn(&DirectEntry) -> bool,
     ) -> bool {
-        let before = self.leaving.len();
         let all = std::mem::take(&mut self.published);
         let (leaving, published): (Vec<_>, Vec<_>) = all.into_iter().partition(&which);
         self.published = published;
         leaving.iter().for_each(|entry| near.withdraw(entry.slot));
         self.leaving.extend(leaving);
-        self.leaving.len() > before
+        self.leaving.iter().any(which)
     }
 
     /// Whether peers have announced what they did with entries that were withdrawn.
@@ -168,10 +168,10 @@ impl DirectEntries {
         is_taken.then_some((place, direct.counter.zip(by)))
     }
 
-    /// Whether none is published.
+    /// Whether none is published, and peers have left all that were.
     #[inline(always)]
     pub(crate) fn is_empty(&self) -> bool {
-        self.published.is_empty()
+        self.published.is_empty() && self.leaving.is_empty()
     }
 
     /// Whether peers may count something.

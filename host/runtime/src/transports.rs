@@ -126,7 +126,7 @@ impl Transports {
     }
 
     /// Withdraws direct entries: no access of a peer to them begins any more, and those under
-    /// way are over once [`is_quiet`](Self::is_quiet). Whether there was one.
+    /// way are over once [`is_quiet`](Self::is_quiet). Whether there may be any.
     pub(crate) fn withdraw(&mut self, which: impl Fn(&DirectEntry) -> bool) -> bool {
         let near = self.nal.near_mut();
         near.is_some_and(|near| self.direct.withdraw(near, which))

@@ -7,6 +7,8 @@ mod only_shm {
         use lintel_fault::random::Random;
         use std::time::{Duration, Instant};
 
+        /// What a worker says of PTL_IN_USE.
+        const IN_USE: &str = "in use";
         /// Random sequences of direct operations and messages, and rounds of each.
         const SEQUENCES: usize = 4;
         const MIXED_ROUNDS: &str = "60";
@@ -168,6 +170,49 @@ mod only_shm {
                 assert!(Instant::now() < until, "each fetch waits for its target");
             };
             assert!(fetched.parse::<u64>().is_ok_and(|old| old > 0), "{fetched}");
+        }
+
+        #[test]
+        fn nobody_copies_to_private_memory_whose_entry_was_unlinked_while_puts_land() {
+            let job = job();
+            let mut target = start_private(&job, "12");
+            for _ in 0..10 * rounds() {
+                let mut one = start(&job, "11");
+                one.send("operate 12");
+                one.expect("operating");
+                target.send("unlink 12");
+                target.expect("unlinked");
+            }
+        }
+
+        #[test]
+        fn an_entry_stays_in_use_as_long_as_a_process_is_stopped_in_a_copy() {
+            let (job, mut random) = (job(), Random::from_env());
+            let mut target = start_private(&job, "12");
+            let until = Instant::now() + PATIENCE;
+            let _one = loop {
+                assert!(Instant::now() < until, "none is stopped in a copy");
+                let mut one = start(&job, "11");
+                one.send("operate 12");
+                one.expect("operating");
+                std::thread::sleep(Duration::from_micros(random.below(30_000)));
+                one.stop();
+                if try_unlink(&mut target) == IN_USE {
+                    assert_eq!(try_unlink(&mut target), IN_USE);
+                    one.resume();
+                    break one;
+                }
+                target.send("append");
+                target.expect("appended");
+            };
+            while try_unlink(&mut target) == IN_USE {
+                assert!(Instant::now() < until, "it goes on, and leaves the entry");
+            }
+        }
+
+        fn try_unlink(target: &mut Worker) -> String {
+            target.send("try-unlink");
+            target.line()
         }
 
         #[test]

@@ -5,7 +5,7 @@ use crate::{Done, number};
 use lintel_fault::memory::Memory;
 use lintel_fault::rig::{self, Descriptor, SUM};
 use lintel_presence::{PeerMemory, shareable};
-use lintel_types::{EventKind, Handle, NiFail, ProcessId, UID_ANY};
+use lintel_types::{Error, EventKind, Handle, NiFail, ProcessId, UID_ANY};
 use portals4_abi::{AckRequest, Interface, Queue, ShareableMemory, Sink, UserMemory, options};
 use std::io::BufRead;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -40,6 +40,15 @@ pub fn run(pid: u32) -> Done {
         match words.as_slice() {
             ["fetch", peer] => println!("{}", worker.fetch(number(peer))),
             ["operate", peer] => worker.operate(number(peer))?,
+            ["try-unlink"] => match portals::PtlMEUnlink(worker.entry) {
+                0 => println!("unlinked"),
+                code if code == Error::InUse as i32 => println!("in use"),
+                code => return Err(format!("PtlMEUnlink: {code}")),
+            },
+            ["append"] => {
+                worker.append(worker.memory.address())?;
+                println!("appended");
+            }
             ["unlink", rounds] => {
                 worker.unlink_again_and_again(number(rounds))?;
                 println!("unlinked");
