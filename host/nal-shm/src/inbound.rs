@@ -1,7 +1,7 @@
 //! A lane that this process reads.
 
 use crate::costs::{Costs, Received};
-use crate::layout::{CLOSED, FREE, Lane, Lanes, OPEN, REACH_NO, REACH_YES, TAKEN};
+use crate::layout::{CLOSED, FREE, Lane, Lanes, OPEN, REACH_NO, REACH_YES, TAKEN, ring_lines};
 use crate::record::{FORM_MASK, Form, message, remote_loan};
 use crate::tally::Tally;
 use lintel_claim::{Claim, CrossMemoryError, Key, Lease, Loan, RemoteMemory};
@@ -65,7 +65,8 @@ impl Inbound {
         shared.reach.store(answer, Ordering::Relaxed);
         // SAFETY: the lane's ring and control are aligned and mapped as long as the
         // segment, which this value keeps.
-        let receiver = unsafe { Receiver::new(segment.ring_of(lane), &shared.control) };
+        let receiver =
+            unsafe { Receiver::new(segment.ring_of(lane), &shared.control, ring_lines(lane)) };
         Some(Inbound {
             segment: segment.clone(),
             lane,

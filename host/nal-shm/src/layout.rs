@@ -4,12 +4,15 @@
 use crate::parts::BodyParts;
 use lintel_direct::{AccessWord, Table};
 use lintel_presence::{Header, SEGMENT_BYTES, SNAPSHOT_BYTES, Segment};
-use lintel_ring::{Control, RING_BYTES, SLOT_BYTES};
+use lintel_ring::{Control, NEAR_LINES, SLOT_BYTES, WIDE_LINES, ring_bytes};
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
 
 /// Lanes in a segment: how many processes can send to one. Only those in use
 /// have memory behind them.
 pub const LANES: usize = 1024;
+/// The first ones have wide rings: what a receiver holds in memory for senders that it is behind
+/// stays below 16 MiB beside 28 KiB for each.
+const WIDE_LANES: usize = 64;
 
 /// Values of a lane's `state`: no sender has it.
 pub(crate) const FREE: u32 = 0;
@@ -71,7 +74,7 @@ const _: () = assert!(size_of::<Lane>() == 128);
 
 // One number in two crates: the segment's owner makes it, this layout fills it.
 #[cfg(not(loom))]
-const _: () = assert!(SEGMENT_BYTES == size_of::<Front>() + LANES * RING_BYTES + SNAPSHOT_BYTES);
+const _: () = assert!(SEGMENT_BYTES == ring_offset(LANES) + SNAPSHOT_BYTES);
 
 /// Bytes of a lane's entry in the table, without its ring.
 #[cfg(feature = "test-doors")]
@@ -86,7 +89,18 @@ pub const fn lane_offset(lane: usize) -> usize {
 
 /// Where a lane's ring begins.
 pub const fn ring_offset(lane: usize) -> usize {
-    size_of::<Front>() + lane * RING_BYTES
+    let wide = if lane < WIDE_LANES { lane } else { WIDE_LANES };
+    let narrow = lane - wide;
+    size_of::<Front>() + wide * ring_bytes(WIDE_LINES) + narrow * ring_bytes(NEAR_LINES)
+}
+
+/// Lines of data of a lane's ring.
+pub const fn ring_lines(lane: usize) -> usize {
+    if lane < WIDE_LANES {
+        WIDE_LINES
+    } else {
+        NEAR_LINES
+    }
 }
 
 /// The lanes of a segment.

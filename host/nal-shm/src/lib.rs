@@ -64,7 +64,7 @@ pub const EAGER: u64 = 65536;
 /// Messages that a lane may deliver before the next lane has its turn.
 const QUANTUM: u32 = 32;
 /// Bytes queued for a peer, more than which it can't read at a time.
-const MUCH: u64 = lintel_ring::RING_BYTES as u64;
+const MUCH: u64 = lintel_ring::ring_bytes(lintel_ring::NEAR_LINES) as u64;
 
 /// Counters of what went wrong, for `lintel info` and logs.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]

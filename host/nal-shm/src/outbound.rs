@@ -2,7 +2,9 @@
 
 use crate::costs::{Choice, Costs};
 use crate::direct::{Quick, View};
-use crate::layout::{CLOSED, FREE, LANES, Lanes, OPEN, REACH_UNKNOWN, REACH_YES, TAKEN};
+use crate::layout::{
+    CLOSED, FREE, LANES, Lanes, OPEN, REACH_UNKNOWN, REACH_YES, TAKEN, ring_lines,
+};
 use crate::parts::Joining;
 use crate::private_entries::{Away, Silent};
 use crate::record::{FORM_SHIFT, Form};
@@ -192,7 +194,9 @@ impl Peer {
             process,
             // SAFETY: the lane is this process's alone, its ring and control are
             // aligned and fresh, and the segment stays mapped beside the sender.
-            sender: unsafe { Sender::new(segment.ring_of(lane), &shared.control) },
+            sender: unsafe {
+                Sender::new(segment.ring_of(lane), &shared.control, ring_lines(lane))
+            },
             inode: segment.inode(),
             direct,
             reach: Reach::Unknown,

@@ -3,15 +3,15 @@
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// "lintel" and the version of a segment's layout: lanes, rings and the messages in them included.
-pub(crate) const MAGIC: u64 = 0x6c69_6e74_656c_0008;
+pub(crate) const MAGIC: u64 = 0x6c69_6e74_656c_0009;
 /// Numbers in a process's statistics.
 pub(crate) const STATS_WORDS: usize = 16;
-/// Bytes of a segment: 33 pages of header and lanes, 1024 rings of 28 KiB, and the
+/// Bytes of a segment: 33 pages of header and lanes, 64 rings of 264 KiB, 960 of 28 KiB, and the
 /// snapshot; the system provides memory for those that were touched. The shared-memory NAL,
 /// which lays out lanes and rings, asserts that its layout has this length.
 pub const SEGMENT_BYTES: usize = SNAPSHOT_OFFSET + SNAPSHOT_BYTES;
 /// Where the snapshot begins.
-pub(crate) const SNAPSHOT_OFFSET: usize = 33 * 4096 + 1024 * 28 * 1024;
+pub(crate) const SNAPSHOT_OFFSET: usize = 33 * 4096 + (1024 * 28 + 64 * 236) * 1024;
 /// Bytes of a segment that hold a snapshot of its owner, for tools.
 pub const SNAPSHOT_BYTES: usize = 16 * 4096;
 

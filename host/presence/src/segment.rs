@@ -101,7 +101,7 @@ const FOLDER: &str = "a process needs 4096 bytes and one file in /dev/shm: remov
                       or as root `mount -o remount,size=64m /dev/shm`; in a container \
                       `--shm-size=64m`";
 const FILE_SIZE: &str = "a process needs a file of 4096 bytes; raise `ulimit -f`";
-const MEMORY: &str = "a process needs 28 MiB of System V shared memory, most of it never \
+const MEMORY: &str = "a process needs 43 MiB of System V shared memory, most of it never \
                       touched: see `ipcs -lm`, kernel.shmall, kernel.shmmax and `ulimit -v`";
 const SEGMENTS: &str = "this machine has no System V shared memory segment left; see `ipcs -m` \
                         and raise kernel.shmmni";

@@ -3,21 +3,26 @@
 //! ```text
 //!   slots   | commit word | words 1 … 5 | up to 16 bytes of payload |   SLOTS lines
 //!           | commit word | words 1 … 5 |                           |
-//!   data    | a longer payload, in whole lines, one after the other |   DATA_LINES lines
+//!   data    | a longer payload, in whole lines, one after the other |   NEAR_LINES or WIDE_LINES
 //! ```
 //!
 //! A record is one slot, and the lines of data that a payload of more than [`INLINE`] bytes
 //! needs. The commit word is written last and holds all that the receiver must know, so a
 //! message of up to 16 bytes moves between two cores as one cache line. The word carries the
 //! number of the lap: a slot holds nothing but slots, so what an earlier lap left is
-//! recognised by its number, and nothing has to be cleared ahead of a record. Where a
-//! payload lies follows from the lengths before it; both sides count.
+//! recognised by its number, and nothing has to be cleared ahead of a record. A payload lies
+//! behind the one before it, or at the beginning of the data (the word says so: it wraps);
+//! both sides count.
+//!
+//! The sender wraps as soon as the receiver keeps up: the same few lines stay in both caches, and
+//! they are all the memory that the ring takes. It goes on to the end of a wide ring while the
+//! receiver is behind, since the two then don't wait for each other's lines.
 //!
 //! The receiver publishes how many slots and lines it has read in a cache line of its own
 //! ([`Control`]), once for each batch. Neither side ever waits for the other.
 //!
-//! Commit word: bits 0–15 the lap, which is never 0, bits 16–31 payload bytes, bits 32–63
-//! the caller's. A sender that writes anything else costs itself the ring: the receiver
+//! Commit word: bits 0–15 the lap, which is never 0, bits 16–30 payload bytes, bit 31 whether the
+//! payload wraps, bits 32–63 the caller's. A sender that writes anything else costs itself the ring: the receiver
 //! sees [`Corrupt`].
 //!
 //! Left to others: which two they are, where the memory comes from, what the words
@@ -40,11 +45,13 @@ pub const LINE: usize = 64;
 pub const SLOTS: usize = 128;
 /// Bytes of the slots, which are at the ring's beginning.
 pub const SLOT_BYTES: usize = SLOTS * LINE;
-/// Lines of data behind the slots: 28 KiB in all, so that a ring each way and their
+/// Lines of data that each ring has: 28 KiB with the slots, so that a ring each way and their
 /// control stay below 64 KiB for each pair of processes.
-pub const DATA_LINES: usize = 320;
-/// Bytes of memory that a ring takes.
-pub const RING_BYTES: usize = SLOT_BYTES + DATA_LINES * LINE;
+pub const NEAR_LINES: usize = 320;
+/// Lines of data of a wide ring, 264 KiB with the slots.
+pub const WIDE_LINES: usize = 4096;
+/// In a commit word: the payload begins where the data does.
+const WRAPS: u64 = 1 << 31;
 /// Words in a header, the commit word included.
 pub const WORDS: usize = 6;
 /// Payload bytes in the slot itself.
@@ -66,6 +73,17 @@ impl Control {
     pub fn reset(&self) {
         self.head.store(0, Ordering::Relaxed);
     }
+}
+
+/// Bytes of memory of a ring with so many lines of data.
+pub const fn ring_bytes(lines: usize) -> usize {
+    SLOT_BYTES + lines * LINE
+}
+
+/// Payload bytes of the record that a word commits.
+#[inline(always)]
+const fn payload_bytes(commit: u64) -> usize {
+    ((commit >> 16) as u16 & 0x7fff) as usize
 }
 
 /// Lines of data of a payload of that many bytes.
@@ -104,20 +122,18 @@ impl Position {
         lines: 0,
     };
 
-    /// The line of data where a payload of so many lines begins, and how many lines at the
-    /// end it leaves unused: a payload isn't split there.
+    /// The line of data where a payload begins.
     #[inline(always)]
-    fn payload(&self, lines: usize) -> (usize, usize) {
-        if self.data + lines > DATA_LINES {
-            (0, DATA_LINES - self.data)
-        } else {
-            (self.data, 0)
+    fn begin(&self, wraps: bool) -> usize {
+        match wraps {
+            true => 0,
+            false => self.data,
         }
     }
 
-    /// Advances behind a record with so many lines of data.
+    /// Advances behind a record without data.
     #[inline(always)]
-    fn advance(&mut self, lines: usize) {
+    fn advance(&mut self) {
         self.slots = self.slots.wrapping_add(1);
         self.slot += 1;
         if self.slot == SLOTS {
@@ -128,10 +144,22 @@ impl Position {
                 next => next,
             };
         }
-        if lines > 0 {
-            let (begin, unused) = self.payload(lines);
-            self.data = begin + lines;
-            self.lines = self.lines.wrapping_add((unused + lines) as u32);
+    }
+
+    /// Advances behind so many lines of data, in a ring of `all` lines.
+    #[inline(always)]
+    fn advance_data(&mut self, lines: usize, wraps: bool, all: usize) {
+        let unused = self.unused(wraps, all);
+        self.data = self.begin(wraps) + lines;
+        self.lines = self.lines.wrapping_add((unused + lines) as u32);
+    }
+
+    /// Lines at the end that a payload leaves unused, in a ring of `all` lines.
+    #[inline(always)]
+    fn unused(&self, wraps: bool, all: usize) -> usize {
+        match wraps {
+            true => all - self.data,
+            false => 0,
         }
     }
 }
@@ -155,7 +183,7 @@ unsafe fn word<'a>(place: *mut u8) -> &'a AtomicU64 {
 /// Where a slot begins.
 ///
 /// # Safety
-/// `ring` names [`RING_BYTES`] of memory, and `slot < SLOTS`.
+/// `ring` names a ring's memory, and `slot < SLOTS`.
 #[inline(always)]
 unsafe fn slot_at(ring: *mut u8, slot: usize) -> *mut u8 {
     debug_assert!(slot < SLOTS);
@@ -166,10 +194,9 @@ unsafe fn slot_at(ring: *mut u8, slot: usize) -> *mut u8 {
 /// Where a line of data begins.
 ///
 /// # Safety
-/// `ring` names [`RING_BYTES`] of memory, and `line <= DATA_LINES`.
+/// `ring` names the memory of a ring that has so many lines of data at least.
 #[inline(always)]
 unsafe fn data_at(ring: *mut u8, line: usize) -> *mut u8 {
-    debug_assert!(line <= DATA_LINES);
     // SAFETY: by the caller, the line lies inside the ring or at its end.
     unsafe { ring.add(SLOT_BYTES + line * LINE) }
 }

@@ -1,8 +1,8 @@
 //! The receiving side.
 
 use crate::{
-    Control, DATA_LINES, INLINE, MAX_PAYLOAD, Position, SLOTS, WORDS, data_at, data_lines, head,
-    prefetch, slot_at, word,
+    Control, INLINE, MAX_PAYLOAD, NEAR_LINES, Position, SLOTS, WORDS, WRAPS, data_at, data_lines,
+    head, payload_bytes, prefetch, slot_at, word,
 };
 use lintel_claim::Claim;
 use std::sync::atomic::Ordering;
@@ -16,12 +16,15 @@ const SLOTS_AHEAD: usize = 3;
 pub struct Receiver {
     ring: *mut u8,
     control: *const Control,
+    /// Lines of data.
+    lines: usize,
     position: Position,
-    /// Slots and lines of data that the sender knows this side has done with.
+    /// Slots that the sender knows this side has done with, and lines of payload that it doesn't.
     published_slots: u32,
-    published_lines: u32,
-    /// Lines of data of the record that `peek` has shown.
+    unpublished_lines: u32,
+    /// Lines of data of the record that `peek` has shown, and whether they wrap, if there are any.
     open: usize,
+    open_wraps: bool,
     /// Records found since the last look in vain, modulo 2^32.
     in_a_row: u32,
 }
@@ -44,19 +47,22 @@ pub struct Corrupt;
 unsafe impl Send for Receiver {}
 
 impl Receiver {
-    /// The receiver of a fresh ring: memory of zeros and a [`Control`] of zero.
+    /// The receiver of a fresh ring with so many lines of data: memory of zeros and a [`Control`]
+    /// of zero.
     ///
     /// # Safety
-    /// `ring` is aligned to 64 bytes, [`RING_BYTES`](crate::RING_BYTES) long and,
+    /// `ring` is aligned to 64 bytes, [`ring_bytes`](crate::ring_bytes) long and,
     /// with `control`, stays mapped as long as the receiver and its records live.
-    pub unsafe fn new(ring: *mut u8, control: *const Control) -> Self {
+    pub unsafe fn new(ring: *mut u8, control: *const Control, lines: usize) -> Self {
         Receiver {
             ring,
             control,
+            lines,
             position: Position::START,
             published_slots: 0,
-            published_lines: 0,
+            unpublished_lines: 0,
             open: 0,
+            open_wraps: false,
             in_a_row: 0,
         }
     }
@@ -124,22 +130,28 @@ impl Receiver {
     /// payload that no record has.
     #[inline(always)]
     fn record(&mut self, commit: u64) -> Option<Record> {
-        let bytes = (commit >> 16) as u16 as usize;
-        if commit as u16 != self.position.lap || bytes > MAX_PAYLOAD {
+        let Some(record) = self.record_at(&self.position, commit) else {
             self.in_a_row = 0;
             return None;
-        }
+        };
         self.in_a_row = self.in_a_row.wrapping_add(1);
         if self.in_a_row > STREAM {
             self.fetch_slot_ahead();
         }
-        self.open = data_lines(bytes);
-        Some(self.record_at(&self.position, commit, bytes))
+        self.open = data_lines(payload_bytes(commit));
+        if self.open > 0 {
+            self.open_wraps = commit & WRAPS != 0;
+        }
+        Some(record)
     }
 
-    /// The record at that position, with a payload of so many bytes.
+    /// As [`record`](Self::record), at that position.
     #[inline(always)]
-    fn record_at(&self, position: &Position, commit: u64, bytes: usize) -> Record {
+    fn record_at(&self, position: &Position, commit: u64) -> Option<Record> {
+        let bytes = payload_bytes(commit);
+        if commit as u16 != position.lap || bytes > MAX_PAYLOAD {
+            return None;
+        }
         // SAFETY: as in commit_word.
         let slot = unsafe { slot_at(self.ring, position.slot) };
         // SAFETY: five times: the words lie in the slot.
@@ -149,32 +161,32 @@ impl Receiver {
             // SAFETY: the slot's last bytes.
             unsafe { Claim::new(slot.add(WORDS * 8), bytes as u64) }
         } else {
-            let (line, _) = position.payload(data_lines(bytes));
-            // SAFETY: a payload of at most MAX_PAYLOAD bytes ends at DATA_LINES or before.
-            let start = unsafe { data_at(self.ring, line) };
-            // SAFETY: as above.
-            unsafe { Claim::new(start, bytes as u64) }
+            let begin = position.begin(commit & WRAPS != 0);
+            if begin + data_lines(bytes) > self.lines {
+                return None;
+            }
+            // SAFETY: so many lines from there on lie inside the ring.
+            unsafe { Claim::new(data_at(self.ring, begin), bytes as u64) }
         };
-        Record { words, payload }
+        Some(Record { words, payload })
     }
 
     /// The record so many places behind the one that `peek` has shown, if it and those between
     /// have arrived; nothing if the sender has written nonsense. Its payload stays valid until
     /// [`advance_by`](Self::advance_by).
     pub fn peek_behind(&self, places: u32) -> Option<Record> {
-        let (mut position, mut lines) = (self.position, self.open);
+        let (mut position, mut lines, mut wraps) = (self.position, self.open, self.open_wraps);
         let mut found = None;
         for _ in 0..places {
-            position.advance(lines);
-            let commit = self.commit_word_at(&position);
-            let bytes = (commit >> 16) as u16 as usize;
-            if commit as u16 != position.lap || bytes > MAX_PAYLOAD {
-                return None;
+            if lines > 0 {
+                position.advance_data(lines, wraps, self.lines);
             }
-            lines = data_lines(bytes);
-            found = Some((commit, bytes));
+            position.advance();
+            let commit = self.commit_word_at(&position);
+            found = Some(self.record_at(&position, commit)?);
+            (lines, wraps) = (data_lines(payload_bytes(commit)), commit & WRAPS != 0);
         }
-        found.map(|(commit, bytes)| self.record_at(&position, commit, bytes))
+        found
     }
 
     /// Fetches the payload of the record that `peek` has shown, while the caller looks at the
@@ -182,9 +194,9 @@ impl Receiver {
     #[inline(always)]
     pub fn fetch_payload(&self) {
         if self.open > 0 {
-            let (line, _) = self.position.payload(self.open);
-            // SAFETY: a payload of at most MAX_PAYLOAD bytes ends at DATA_LINES or before.
-            let start = unsafe { data_at(self.ring, line) };
+            let begin = self.position.begin(self.open_wraps);
+            // SAFETY: the payload lies inside the ring (`record_at`).
+            let start = unsafe { data_at(self.ring, begin) };
             // SAFETY: as above.
             unsafe { prefetch::to_read(start, self.open) };
         }
@@ -203,11 +215,13 @@ impl Receiver {
     #[inline(always)]
     pub fn advance(&mut self) {
         let lines = std::mem::take(&mut self.open);
-        self.position.advance(lines);
+        self.position.advance();
         let mut is_due = self.position.slots % (SLOTS as u32 / 4) == 0;
         if lines > 0 {
-            let unpublished = self.position.lines.wrapping_sub(self.published_lines);
-            is_due |= unpublished >= DATA_LINES as u32 / 4;
+            self.position
+                .advance_data(lines, self.open_wraps, self.lines);
+            self.unpublished_lines += lines as u32;
+            is_due |= self.unpublished_lines >= NEAR_LINES as u32 / 4;
         }
         if is_due {
             self.publish_head();
@@ -233,7 +247,7 @@ impl Receiver {
     pub fn publish_head(&mut self) {
         let (slots, lines) = (self.position.slots, self.position.lines);
         if self.published_slots != slots {
-            (self.published_slots, self.published_lines) = (slots, lines);
+            (self.published_slots, self.unpublished_lines) = (slots, 0);
             // SAFETY: the control stays mapped (Receiver::new).
             unsafe { &*self.control }
                 .head

@@ -1,7 +1,7 @@
 //! The sending side.
 
 use crate::{
-    Control, DATA_LINES, INLINE, MAX_PAYLOAD, Position, SLOTS, WORDS, data_at, data_lines,
+    Control, INLINE, MAX_PAYLOAD, NEAR_LINES, Position, SLOTS, WORDS, WRAPS, data_at, data_lines,
     prefetch, slot_at, word,
 };
 use lintel_claim::{Claim, copy};
@@ -9,13 +9,19 @@ use std::sync::atomic::Ordering;
 
 /// How far ahead slots are fetched.
 const SLOTS_AHEAD: usize = 4;
+/// Lines of data that a receiver which keeps up may not have done with.
+const BEHIND: usize = NEAR_LINES / 4;
 
 /// The end of a ring that writes records.
 #[derive(Debug)]
 pub struct Sender {
     ring: *mut u8,
     control: *const Control,
+    /// Lines of data.
+    lines: usize,
     position: Position,
+    /// The line of data from which on the sender looks whether to wrap.
+    wrap_at: usize,
     /// Slots and lines of data that the receiver had done with when it was last looked at.
     head_slots: u32,
     head_lines: u32,
@@ -30,17 +36,24 @@ pub struct Full;
 unsafe impl Send for Sender {}
 
 impl Sender {
-    /// The sender of a fresh ring: memory of zeros and a [`Control`] of zero.
+    /// The sender of a fresh ring with so many lines of data: memory of zeros and a [`Control`]
+    /// of zero.
+    ///
+    /// # Panics
+    /// Where the ring has fewer than [`NEAR_LINES`].
     ///
     /// # Safety
-    /// `ring` is aligned to 64 bytes, [`RING_BYTES`](crate::RING_BYTES) long and,
+    /// `ring` is aligned to 64 bytes, [`ring_bytes`](crate::ring_bytes) long and,
     /// with `control`, stays mapped as long as the sender lives. No other sender
     /// writes to it.
-    pub unsafe fn new(ring: *mut u8, control: *const Control) -> Self {
+    pub unsafe fn new(ring: *mut u8, control: *const Control, lines: usize) -> Self {
+        assert!(lines >= NEAR_LINES, "each ring has so many lines");
         Sender {
             ring,
             control,
+            lines,
             position: Position::START,
+            wrap_at: NEAR_LINES,
             head_slots: 0,
             head_lines: 0,
         }
@@ -95,7 +108,7 @@ impl Sender {
         // SAFETY: the slot's last bytes, which the receiver has done with.
         let room = unsafe { Claim::new(slot.add(WORDS * 8), bytes as u64) };
         fill(room, payload);
-        self.commit(slot, words, bytes, 0);
+        self.commit(slot, words, (bytes as u64) << 16);
         Ok(())
     }
 
@@ -109,16 +122,60 @@ impl Sender {
     ) -> Result<(), Full> {
         assert!(bytes <= MAX_PAYLOAD, "payloads are split by the caller");
         let lines = data_lines(bytes);
-        let (begin, unused) = self.position.payload(lines);
-        self.make_room(lines + unused)?;
+        let wraps = self.wraps(lines);
+        self.make_room(lines + self.position.unused(wraps, self.lines))?;
         let slot = self.write_words(words);
-        // SAFETY: a payload of at most MAX_PAYLOAD bytes ends at DATA_LINES or before, and
-        // make_room has reserved these bytes: the receiver has done with them.
+        let begin = self.position.begin(wraps);
+        // SAFETY: the payload ends with the data or before (`wraps`), and make_room has reserved
+        // these bytes: the receiver has done with them.
         let room = unsafe { Claim::new(data_at(self.ring, begin), bytes as u64) };
         fill(room, payload);
-        self.commit(slot, words, bytes, lines);
+        let flag = if wraps { WRAPS } else { 0 };
+        self.position.advance_data(lines, wraps, self.lines);
+        self.commit(slot, words, (bytes as u64) << 16 | flag);
         self.fetch_data_ahead(lines);
         Ok(())
+    }
+
+    /// Whether a payload of so many lines begins where the data does; else there are lines for it
+    /// behind the one before it.
+    #[inline(always)]
+    fn wraps(&mut self, lines: usize) -> bool {
+        self.position.data + lines > self.wrap_at && self.decide_to_wrap(lines)
+    }
+
+    /// As [`wraps`](Self::wraps), where that depends on the receiver, or on the ring's end.
+    #[inline(never)]
+    fn decide_to_wrap(&mut self, lines: usize) -> bool {
+        let end = self.position.data + lines;
+        let wraps = end > self.lines || self.keeps_up(lines);
+        self.wrap_at = match wraps {
+            true => NEAR_LINES,
+            false => self.lines.min(end + NEAR_LINES),
+        };
+        wraps
+    }
+
+    /// Whether the receiver has done with almost everything, and with so many lines at the
+    /// beginning of the data.
+    fn keeps_up(&mut self, lines: usize) -> bool {
+        if self.unread() > BEHIND {
+            self.refresh();
+        }
+        self.unread() <= BEHIND && self.has_room_ahead(lines)
+    }
+
+    /// Whether the receiver has done with so many lines at the beginning of the data, as far as it
+    /// is known.
+    #[inline(always)]
+    fn has_room_ahead(&self, lines: usize) -> bool {
+        self.unread() + lines <= self.position.data
+    }
+
+    /// Lines of data that the receiver hasn't done with, as far as it is known.
+    #[inline(always)]
+    fn unread(&self) -> usize {
+        self.position.lines.wrapping_sub(self.head_lines) as usize
     }
 
     /// Writes all words but the first to the next slot, for which there is room; returns it.
@@ -133,12 +190,12 @@ impl Sender {
         slot
     }
 
-    /// Publishes the record in the next slot, which is `slot`.
+    /// Publishes the record in the next slot, which is `slot`, with that payload.
     #[inline(always)]
-    fn commit(&mut self, slot: *mut u8, words: &[u64; WORDS], bytes: usize, lines: usize) {
+    fn commit(&mut self, slot: *mut u8, words: &[u64; WORDS], payload: u64) {
         let lap = u64::from(self.position.lap);
-        let commit = words[0] & 0xffff_ffff_0000_0000 | (bytes as u64) << 16 | lap;
-        self.position.advance(lines);
+        let commit = words[0] & 0xffff_ffff_0000_0000 | payload | lap;
+        self.position.advance();
         // Pairs with the Acquire load in `Receiver::commit_word` ("ring commit"): a reader that
         // sees the commit word sees the record's words and payload.
         // SAFETY: a slot begins with its commit word.
@@ -163,9 +220,14 @@ impl Sender {
     /// receiver may still read them.
     #[inline(always)]
     fn fetch_data_ahead(&self, lines: usize) {
-        let (begin, unused) = self.position.payload(lines);
-        if self.has_room(lines + unused) {
-            // SAFETY: a payload's lines lie inside the ring.
+        let wraps = self.position.data + lines > self.wrap_at;
+        let is_free = match wraps {
+            true => self.has_room_ahead(lines),
+            false => self.has_room(lines),
+        };
+        if is_free {
+            let begin = self.position.begin(wraps);
+            // SAFETY: these lines lie inside the ring.
             unsafe { prefetch::to_write(data_at(self.ring, begin), lines) };
         }
     }
@@ -202,8 +264,7 @@ impl Sender {
     #[inline(always)]
     fn has_room(&self, lines: usize) -> bool {
         let slots = self.position.slots.wrapping_sub(self.head_slots);
-        let taken = self.position.lines.wrapping_sub(self.head_lines);
-        slots < SLOTS as u32 && (lines == 0 || taken as usize + lines <= DATA_LINES)
+        slots < SLOTS as u32 && (lines == 0 || self.unread() + lines <= self.lines)
     }
 
     #[inline]

@@ -17,6 +17,10 @@ use loom::thread;
 
 const SLOTS: usize = 3;
 const DATA_LINES: usize = 5;
+/// Lines of data behind which the sender wraps if it sees that all is read.
+const NEAR_LINES: usize = 3;
+/// In a commit word: the payload wraps.
+const WRAPS: u64 = 1 << 31;
 
 struct Ring {
     commit: [AtomicU64; SLOTS],
@@ -56,15 +60,15 @@ impl Position {
         lines: 0,
     };
 
-    fn payload(&self, lines: usize) -> (usize, usize) {
-        if self.data + lines > DATA_LINES {
-            (0, DATA_LINES - self.data)
-        } else {
-            (self.data, 0)
-        }
+    fn begin(&self, wraps: bool) -> usize {
+        if wraps { 0 } else { self.data }
     }
 
-    fn advance(&mut self, lines: usize) {
+    fn unused(&self, wraps: bool) -> usize {
+        if wraps { DATA_LINES - self.data } else { 0 }
+    }
+
+    fn advance(&mut self, lines: usize, wraps: bool) {
         self.slots += 1;
         self.slot += 1;
         if self.slot == SLOTS {
@@ -72,8 +76,8 @@ impl Position {
             self.lap += 1;
         }
         if lines > 0 {
-            let (begin, unused) = self.payload(lines);
-            self.data = begin + lines;
+            let unused = self.unused(wraps);
+            self.data = self.begin(wraps) + lines;
             self.lines += (unused + lines) as u64;
         }
     }
@@ -95,13 +99,30 @@ impl Sender {
             && self.position.lines - self.head_lines + lines as u64 <= DATA_LINES as u64
     }
 
+    fn refresh(&mut self) {
+        // "ring room"
+        let head = self.ring.head.load(Ordering::Acquire);
+        (self.head_slots, self.head_lines) = (head & 0xffff_ffff, head >> 32);
+    }
+
+    fn wraps(&mut self, lines: usize) -> bool {
+        let end = self.position.data + lines;
+        if lines == 0 || end <= NEAR_LINES {
+            return false;
+        }
+        if end <= DATA_LINES && self.looks {
+            self.refresh();
+        }
+        let is_read = self.position.lines == self.head_lines;
+        end > DATA_LINES || is_read && lines <= self.position.data
+    }
+
     /// A record with `value` in its slot and in each line of its data.
     fn try_push(&mut self, lines: usize, value: u64) -> bool {
-        let (begin, unused) = self.position.payload(lines);
+        let wraps = self.wraps(lines);
+        let (begin, unused) = (self.position.begin(wraps), self.position.unused(wraps));
         if self.looks && !self.has_room(lines + unused) {
-            // "ring room"
-            let head = self.ring.head.load(Ordering::Acquire);
-            (self.head_slots, self.head_lines) = (head & 0xffff_ffff, head >> 32);
+            self.refresh();
             if !self.has_room(lines + unused) {
                 return false;
             }
@@ -111,8 +132,9 @@ impl Sender {
         for line in begin..begin + lines {
             self.ring.data[line].store(value, Ordering::Relaxed);
         }
-        let commit = (lines as u64) << 16 | self.position.lap;
-        self.position.advance(lines);
+        let flag = if wraps { WRAPS } else { 0 };
+        let commit = flag | (lines as u64) << 16 | self.position.lap;
+        self.position.advance(lines, wraps);
         // "ring commit"
         self.ring.commit[slot].store(commit, Ordering::Release);
         true
@@ -135,14 +157,15 @@ impl Receiver {
             return None;
         }
         assert_eq!(commit & 0xffff, self.position.lap, "another record's word");
-        let lines = (commit >> 16) as usize;
+        let lines = ((commit & (WRAPS - 1)) >> 16) as usize;
+        let wraps = commit & WRAPS != 0;
         let value = self.ring.word[slot].load(Ordering::Relaxed);
-        let (begin, _) = self.position.payload(lines);
+        let begin = self.position.begin(wraps);
         for line in begin..begin + lines {
             let other = self.ring.data[line].load(Ordering::Relaxed);
             assert_eq!(other, value, "a torn payload");
         }
-        self.position.advance(lines);
+        self.position.advance(lines, wraps);
         Some(value)
     }
 
@@ -204,6 +227,11 @@ fn short_records_arrive_in_order_over_two_laps() {
 #[test]
 fn long_records_arrive_whole_where_the_data_ends() {
     explore(&[3, 2, 3, 1]);
+}
+
+#[test]
+fn long_records_arrive_whole_whether_or_not_the_sender_sees_that_all_is_read() {
+    explore(&[2, 2, 2, 1, 2]);
 }
 
 #[test]

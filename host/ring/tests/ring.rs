@@ -2,9 +2,10 @@
 
 use lintel_claim::{Claim, Region};
 use lintel_ring::{
-    Control, Corrupt, Full, INLINE, LINE, Lookout, MAX_PAYLOAD, RING_BYTES, Receiver, SLOTS,
-    Sender, WORDS,
+    Control, Corrupt, Full, INLINE, LINE, Lookout, MAX_PAYLOAD, NEAR_LINES, Receiver, SLOTS,
+    Sender, WIDE_LINES, WORDS, ring_bytes,
 };
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 struct Rig {
@@ -16,16 +17,20 @@ struct Rig {
 
 impl Rig {
     fn new() -> (Rig, Sender, Receiver) {
+        Rig::with_lines(NEAR_LINES)
+    }
+
+    fn with_lines(lines: usize) -> (Rig, Sender, Receiver) {
         let rig = Rig {
-            memory: Region::new(RING_BYTES as u64),
+            memory: Region::new(ring_bytes(lines) as u64),
             source: Region::new(MAX_PAYLOAD as u64),
             control: Box::default(),
         };
         let ring = rig.memory.claim().address() as *mut u8;
         // SAFETY: a region is page-aligned and outlives both ends in every test.
-        let sender = unsafe { Sender::new(ring, &*rig.control) };
+        let sender = unsafe { Sender::new(ring, &*rig.control, lines) };
         // SAFETY: as above.
-        let receiver = unsafe { Receiver::new(ring, &*rig.control) };
+        let receiver = unsafe { Receiver::new(ring, &*rig.control, lines) };
         (rig, sender, receiver)
     }
 
@@ -33,6 +38,11 @@ impl Rig {
         let bytes: Vec<u8> = (0..length).map(|at| (at as u64 * 7 + seed) as u8).collect();
         self.source.write(0, &bytes);
         self.source.claim().slice(0, length as u64)
+    }
+
+    /// The bytes of the ring up to the end of that payload.
+    fn end_of(&self, payload: Claim) -> usize {
+        (payload.address() + payload.len() - self.memory.claim().address()) as usize
     }
 }
 
@@ -48,28 +58,125 @@ fn bytes(claim: Claim) -> Vec<u8> {
 
 #[test]
 fn records_of_every_length_arrive_whole_and_in_order_over_many_laps() {
-    let (rig, mut sender, mut receiver) = Rig::new();
-    for round in 0..3000u64 {
-        let length = (round as usize * 37) % (MAX_PAYLOAD + 1);
-        let payload = rig.payload(length, round);
-        sender
-            .push(&words(round), &[payload])
-            .expect("the receiver keeps up");
-        let record = receiver
-            .peek()
-            .expect("no nonsense")
-            .expect("it has arrived");
-        assert_eq!(record.words[1..], words(round)[1..], "round {round}");
-        assert_eq!(
-            bytes(record.payload),
-            bytes(payload),
-            "round {round} of {length} bytes"
-        );
+    for lines in [NEAR_LINES, WIDE_LINES] {
+        let (rig, mut sender, mut receiver) = Rig::with_lines(lines);
+        for round in 0..3000u64 {
+            let length = (round as usize * 37) % (MAX_PAYLOAD + 1);
+            let payload = rig.payload(length, round);
+            sender
+                .push(&words(round), &[payload])
+                .expect("the receiver keeps up");
+            let record = receiver
+                .peek()
+                .expect("no nonsense")
+                .expect("it has arrived");
+            assert_eq!(record.words[1..], words(round)[1..], "round {round}");
+            assert_eq!(
+                bytes(record.payload),
+                bytes(payload),
+                "round {round} of {length} bytes"
+            );
+            receiver.advance();
+            receiver.publish_head();
+            assert!(receiver.peek().unwrap().is_none(), "round {round}");
+        }
+        assert!(sender.is_drained());
+    }
+}
+
+/// The next number of a sequence, below `end`.
+fn next(state: &mut u64, end: u64) -> u64 {
+    *state = state.wrapping_mul(6364136223846793005).wrapping_add(1);
+    (*state >> 33) % end
+}
+
+#[test]
+fn records_arrive_whole_and_in_order_however_far_the_receiver_is_behind() {
+    for (seed, lines) in (0..40).zip([NEAR_LINES, WIDE_LINES, WIDE_LINES - 5].iter().cycle()) {
+        let (rig, mut sender, mut receiver) = Rig::with_lines(*lines);
+        let mut random = seed;
+        let mut unread = VecDeque::new();
+        for round in 0..2000 {
+            let longest = [INLINE, 1000, 5000, MAX_PAYLOAD][next(&mut random, 4) as usize];
+            let length = next(&mut random, longest as u64 + 1) as usize;
+            let payload = rig.payload(length, round);
+            if unread.is_empty() {
+                receiver.publish_head();
+            }
+            match sender.push(&words(round), &[payload]) {
+                Ok(()) => unread.push_back((round, bytes(payload))),
+                Err(Full) => assert!(!unread.is_empty(), "seed {seed}, round {round}"),
+            }
+            // Rows of records that aren't read take turns with some that all are.
+            let is_read = (round / 150) % 2 == 0 || unread.len() > 200;
+            for _ in 0..if is_read { next(&mut random, 4) } else { 0 } {
+                let Some((round, expected)) = unread.pop_front() else {
+                    break;
+                };
+                let record = receiver.peek().expect("no nonsense").expect("it is there");
+                assert_eq!(record.words[1], round, "seed {seed}");
+                assert_eq!(bytes(record.payload), expected, "seed {seed}, {round}");
+                receiver.advance();
+            }
+            if next(&mut random, 3) == 0 {
+                receiver.publish_head();
+            }
+        }
+    }
+}
+
+#[test]
+fn a_receiver_that_keeps_up_is_sent_the_same_lines_again() {
+    let (rig, mut sender, mut receiver) = Rig::with_lines(WIDE_LINES);
+    for round in 0..1000 {
+        let pushed = sender.push(&words(round), &[rig.payload(1000, round)]);
+        pushed.expect("the receiver keeps up");
+        let record = receiver.peek().expect("no nonsense").expect("it is there");
+        assert!(rig.end_of(record.payload) <= ring_bytes(NEAR_LINES));
         receiver.advance();
         receiver.publish_head();
-        assert!(receiver.peek().unwrap().is_none(), "round {round}");
     }
-    assert!(sender.is_drained());
+}
+
+#[test]
+fn a_receiver_that_is_behind_is_sent_all_lines_and_few_once_it_keeps_up() {
+    let (rig, mut sender, mut receiver) = Rig::with_lines(WIDE_LINES);
+    let payload = rig.payload(MAX_PAYLOAD, 1);
+    let mut sent = 0;
+    while sender.push(&words(sent), &[payload]).is_ok() {
+        sent += 1;
+    }
+    assert_eq!(sent as usize, WIDE_LINES * LINE / MAX_PAYLOAD);
+    let take = |receiver: &mut Receiver| {
+        let record = receiver.peek().expect("no nonsense").expect("it is there");
+        assert_eq!(bytes(record.payload), bytes(payload));
+        receiver.advance();
+        receiver.publish_head();
+        rig.end_of(record.payload)
+    };
+    let ends = (0..sent).map(|_| take(&mut receiver));
+    let furthest = ends.max().expect("some were sent");
+    assert!(furthest > ring_bytes(WIDE_LINES) - MAX_PAYLOAD);
+    for _ in 0..100 {
+        assert_eq!(sender.push(&words(0), &[payload]), Ok(()));
+        assert!(take(&mut receiver) <= ring_bytes(NEAR_LINES));
+    }
+}
+
+#[test]
+fn a_payload_that_would_reach_beyond_the_data_is_nonsense() {
+    let (rig, mut sender, mut receiver) = Rig::new();
+    let payload = rig.payload(MAX_PAYLOAD, 0);
+    for round in 0..2 {
+        assert_eq!(sender.push(&words(round), &[payload]), Ok(()));
+        assert!(matches!(receiver.peek(), Ok(Some(_))));
+        receiver.advance();
+    }
+    let (commit, wraps) = ((MAX_PAYLOAD as u64) << 16 | 1, 1 << 31);
+    for (word, expected) in [(commit, Err(Corrupt)), (commit | wraps, Ok(true))] {
+        rig.memory.write(2 * LINE as u64, &word.to_ne_bytes());
+        assert_eq!(receiver.peek().map(|record| record.is_some()), expected);
+    }
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use lintel_fault::job::PATIENCE;
 use lintel_fault::random::Random;
 use lintel_fault::rig;
-use lintel_nal_shm::layout::{LANE_BYTES, LANES, lane_offset, ring_offset};
-use lintel_ring::{LINE, RING_BYTES};
+use lintel_nal_shm::layout::{LANE_BYTES, LANES, lane_offset, ring_lines, ring_offset};
+use lintel_ring::{LINE, ring_bytes};
 use lintel_types::ProcessId;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -87,24 +87,24 @@ impl Mapped {
     }
 
     fn corrupt(&self, random: &mut Random) {
-        let ring = ring_offset(self.lane);
+        let (ring, bytes) = (ring_offset(self.lane), ring_bytes(ring_lines(self.lane)));
         match random.below(100) {
             // Any word of the ring.
             0..40 => {
-                let at = random.below(RING_BYTES as u64 / 8) as usize * 8;
+                let at = random.below(bytes as u64 / 8) as usize * 8;
                 self.word(ring + at)
                     .store(random.number(), Ordering::Relaxed);
             }
             // A plausible commit word: a likely sequence number, some length.
             40..70 => {
-                let at = random.below((RING_BYTES / LINE) as u64) as usize * LINE;
+                let at = random.below((bytes / LINE) as u64) as usize * LINE;
                 let commit =
                     random.below(1 << 16) | random.below(10_000) << 16 | random.number() << 32;
                 self.word(ring + at).store(commit, Ordering::Relaxed);
             }
             // A valid commit word with a changed header.
             70..95 => {
-                let line = random.below((RING_BYTES / LINE) as u64) as usize * LINE;
+                let line = random.below((bytes / LINE) as u64) as usize * LINE;
                 let at = 8 * (1 + random.below(5) as usize);
                 let bit = 1 << random.below(64);
                 self.word(ring + line + at)
