@@ -9,8 +9,8 @@ use lintel_snapshot::Awaited;
 use lintel_types::{Error, Result};
 use std::time::{Duration, Instant};
 
-/// How long a caller polls rather than sleeps that awaits the answer to an operation: as long as
-/// a copy of some megabytes takes. To wake a sleeper costs the peer more than a small message.
+/// How long a caller polls rather than sleeps that awaits the answer to an operation, if nothing
+/// arrives: as long as a copy of some megabytes takes. To wake a sleeper costs the peer more than a small message.
 const ANSWER_EXPECTED: Duration = Duration::from_millis(1);
 
 impl<O: Owner> Library<O> {
@@ -80,7 +80,11 @@ impl<O: Owner> Library<O> {
             if let Some(found) = poll() {
                 return Ok(Some(found));
             }
-            match wait.on_polled(self.activity() != activity) {
+            let is_active = self.activity() != activity;
+            if is_active {
+                polls_until = None;
+            }
+            match wait.on_polled(is_active) {
                 WaitNext::Poll => continue,
                 WaitNext::CheckDeadline => {}
                 WaitNext::Sleep if self.polls_on(&mut polls_until) => {}
@@ -98,7 +102,7 @@ impl<O: Owner> Library<O> {
     }
 
     /// Whether a caller that has polled for long in vain polls on: for a while, if this process
-    /// awaits an answer. The first call begins that while.
+    /// awaits an answer. The first call begins that while; `until` is nothing before.
     fn polls_on(&self, until: &mut Option<Instant>) -> bool {
         let now = Instant::now();
         let until = until.get_or_insert_with(|| {

@@ -60,27 +60,32 @@ impl Workload for Memcpy {
     }
 }
 
-/// Rank 0 copies out of rank 1's buffer with `process_vm_readv`.
+/// One rank copies out of the other's buffer with `process_vm_readv`.
 pub struct CrossMemory {
     buffer: Rc<Region>,
     pid: u32,
     address: u64,
     bytes: usize,
+    /// Copies so far; where rank 1 makes them it says there how many they are.
+    copies: u64,
+    made_by_other: Option<Region>,
 }
 
 impl CrossMemory {
-    /// Over buffers of its own.
+    /// By rank 0, over buffers of its own.
     pub fn new(team: &Team, bytes: usize) -> Result<Self> {
         let buffer = Rc::new(Region::private(bytes).during("allocating")?);
-        Self::between(team, &buffer, &buffer, bytes)
+        Self::between(team, &buffer, &buffer, bytes, 0)
     }
 
-    /// From rank 1's `source` to rank 0's `landing`, the benchmark's own buffers.
+    /// From the `source` of the other rank to the `landing` of rank `reader`, the benchmark's own
+    /// buffers: which pages they have matters where they fill a cache.
     pub fn between(
         team: &Team,
         source: &Region,
         landing: &Rc<Region>,
         bytes: usize,
+        reader: u32,
     ) -> Result<Self> {
         let mut words = [0; WORDS];
         words[0] = std::process::id().into();
@@ -91,6 +96,11 @@ impl CrossMemory {
             pid: words[0] as u32,
             address: words[1],
             bytes,
+            copies: 0,
+            made_by_other: match reader {
+                0 => None,
+                _ => Some(team.share(WORDS * 8)?),
+            },
         })
     }
 
@@ -111,10 +121,19 @@ impl CrossMemory {
 
 impl Workload for CrossMemory {
     fn lead(&mut self, n: u64) -> Result<()> {
-        (0..n).try_for_each(|_| self.copy())
+        self.copies += n;
+        match &self.made_by_other {
+            None => (0..n).try_for_each(|_| self.copy()),
+            Some(made) => spin_until(|| made.words()[0].load(Acquire) == self.copies),
+        }
     }
 
-    fn follow(&mut self, _: u64) -> Result<()> {
+    fn follow(&mut self, n: u64) -> Result<()> {
+        self.copies += n;
+        if let Some(made) = &self.made_by_other {
+            (0..n).try_for_each(|_| self.copy())?;
+            made.words()[0].store(self.copies, Release);
+        }
         Ok(())
     }
 }
@@ -296,5 +315,14 @@ mod tests {
         assert_eq!(moved(copy, |copy| &copy.memory), [7, 8]);
         let stream = |team: &Team| SharedStream::new(team, 104).expect("memory");
         assert_eq!(moved(stream, |stream| &stream.memory), [7, 8]);
+    }
+
+    #[test]
+    fn bytes_are_read_by_the_other_side_if_it_is_to() {
+        let copy = |team: &Team| {
+            let buffer = Rc::new(Region::private(104).expect("memory"));
+            CrossMemory::between(team, &buffer, &buffer, 104, 1).expect("memory")
+        };
+        assert_eq!(moved(copy, |copy| &copy.buffer), [7, 8]);
     }
 }

@@ -21,8 +21,10 @@ pub enum Span {
     HalfTrip,
     /// A whole round trip, there and back: a request, and the bytes in the reply.
     RoundTrip,
-    /// One message of many in flight.
-    Stream,
+    /// One put of many in flight.
+    PutStream,
+    /// One get of many in flight.
+    GetStream,
 }
 
 /// The limit for one size.
@@ -67,8 +69,14 @@ impl Baseline {
         let mut all = Vec::new();
         let is_allowed = CrossMemory::is_allowed(team)?;
         if is_allowed {
-            let (from, to) = side.buffers();
-            let copy = CrossMemory::between(team, from, to, bytes as usize)?;
+            let (source, landing) = side.buffers();
+            // A get's reply goes from where puts land to where they come from.
+            let (from, to, reader) = match span {
+                Span::HalfTrip => (source, landing, 0),
+                Span::PutStream => (source, landing, 1),
+                Span::RoundTrip | Span::GetStream => (landing, source, 0),
+            };
+            let copy = CrossMemory::between(team, from, to, bytes as usize, reader)?;
             all.push(Candidate::new(CROSS_MEMORY_COPY, 1.0, copy));
         }
         if bytes < LONG || !is_allowed {
@@ -125,8 +133,8 @@ impl Measured {
 
 fn one_line(team: &Team, span: Span) -> Result<Candidate> {
     let (name, parts) = match span {
-        Span::HalfTrip | Span::Stream => ("one line, one way", 2.0),
         Span::RoundTrip => ("one line, there and back", 1.0),
+        _ => ("one line, one way", 2.0),
     };
     Ok(Candidate::new(name, parts, Handover::one_line(team)?))
 }
@@ -135,7 +143,9 @@ fn through_shared_memory(team: &Team, bytes: usize, span: Span) -> Result<Candid
     Ok(match span {
         Span::HalfTrip => Candidate::new(SHARED_COPY, 2.0, SharedCopy::new(team, bytes, bytes)?),
         Span::RoundTrip => Candidate::new(SHARED_COPY, 1.0, SharedCopy::new(team, 0, bytes)?),
-        Span::Stream => Candidate::new(SHARED_STREAM, 1.0, SharedStream::new(team, bytes)?),
+        Span::PutStream | Span::GetStream => {
+            Candidate::new(SHARED_STREAM, 1.0, SharedStream::new(team, bytes)?)
+        }
     })
 }
 
@@ -149,8 +159,8 @@ fn over_sockets(team: &Team, bytes: u64, span: Span) -> Result<Candidate> {
         return Ok(Candidate::new(BARE_STREAM, 1.0, stream));
     }
     let (name, parts) = match span {
-        Span::HalfTrip | Span::Stream => (BARE_PING_PONG, 2.0),
         Span::RoundTrip => ("bare UDP ping-pong, there and back", 1.0),
+        _ => (BARE_PING_PONG, 2.0),
     };
     let ping_pong = UdpPingPong::new(team, bytes as usize, Waiting::Spinning)?;
     Ok(Candidate::new(name, parts, ping_pong))

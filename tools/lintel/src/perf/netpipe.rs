@@ -115,7 +115,8 @@ impl Form {
         match self {
             Self::PutPing => Span::HalfTrip,
             Self::GetReply => Span::RoundTrip,
-            Self::PutStream | Self::GetStream => Span::Stream,
+            Self::PutStream => Span::PutStream,
+            Self::GetStream => Span::GetStream,
         }
     }
 

@@ -23,16 +23,15 @@ pub fn bandwidth(session: &mut Session) -> Result<()> {
 }
 
 fn bandwidth_over<S: Side>(session: &mut Session) -> Result<()> {
-    for (name, way, stage) in [
-        ("put", Way::Put(End::Acked), Counted::Acks),
-        ("get", Way::Get, Counted::Replies),
-    ] {
+    let put = ("put", Way::Put(End::Acked), Span::PutStream, Counted::Acks);
+    let get = ("get", Way::Get, Span::GetStream, Counted::Replies);
+    for (name, way, span, stage) in [put, get] {
         let setup = counting(session.options.largest(), stage);
         let side = S::open(session, setup)?;
         let sizes = session.options.sizes.clone();
         for bytes in sizes.into_iter().filter(|&bytes| bytes >= SMALLEST) {
             session.announce(&format!("bandwidth, {name}"), bytes);
-            let limit = Baseline::new(session, &side, bytes, Span::Stream)?;
+            let limit = Baseline::new(session, &side, bytes, span)?;
             let window = window_for(bytes);
             let transfer = side.transfer_at(bytes, 0);
             let mut stream = Stream::new(&session.team, &side, transfer, window, way)?;
