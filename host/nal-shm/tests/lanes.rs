@@ -141,6 +141,39 @@ fn each_sender_has_a_lane_of_its_own_and_a_full_one_holds_up_nobody_else() {
 }
 
 #[test]
+fn bodies_of_more_senders_than_have_wide_rings_arrive_whole() {
+    const BODIES: u64 = 60;
+    let job = job();
+    let mut target = open(&job, 1);
+    let mut senders: Vec<ShmNal> = (100..170).map(|pid| open(&job, pid)).collect();
+    let bytes = pattern(1000);
+    for number in 0..BODIES {
+        for sender in &mut senders {
+            send_copy(sender, 1, number, &bytes);
+        }
+    }
+    let until = Instant::now() + Duration::from_secs(20);
+    let mut next = vec![0; senders.len()];
+    while next.iter().any(|next| *next < BODIES) {
+        match target.next() {
+            Some(Arrival::Message(origin, words, Payload::Inline(body))) => {
+                let next = &mut next[origin.process.pid as usize - 100];
+                assert_eq!((words[1], bytes_of(body)), (*next, bytes_of(bytes.claim())));
+                *next += 1;
+                target.done(origin);
+            }
+            Some(other) => panic!("expected a message, not {other:?}"),
+            None => {
+                assert!(Instant::now() < until, "some are missing: {next:?}");
+                for sender in &mut senders {
+                    sender.flush();
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn a_lane_of_an_ended_sender_is_read_out_and_then_free_for_the_next() {
     let job = job();
     let mut to = open(&job, 1);

@@ -22,8 +22,8 @@
 //! ([`Control`]), once for each batch. Neither side ever waits for the other.
 //!
 //! Commit word: bits 0–15 the lap, which is never 0, bits 16–30 payload bytes, bit 31 whether the
-//! payload wraps, bits 32–63 the caller's. A sender that writes anything else costs itself the ring: the receiver
-//! sees [`Corrupt`].
+//! payload wraps, bits 32–63 the caller's. A sender that writes anything else costs itself the
+//! ring: the receiver sees [`Corrupt`].
 //!
 //! Left to others: which two they are, where the memory comes from, what the words
 //! mean, and waking a receiver that sleeps.

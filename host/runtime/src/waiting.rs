@@ -10,7 +10,8 @@ use lintel_types::{Error, Result};
 use std::time::{Duration, Instant};
 
 /// How long a caller polls rather than sleeps that awaits the answer to an operation, if nothing
-/// arrives: as long as a copy of some megabytes takes. To wake a sleeper costs the peer more than a small message.
+/// arrives: as long as a copy of some megabytes takes. To wake a sleeper costs the peer more than a
+/// small message.
 const ANSWER_EXPECTED: Duration = Duration::from_millis(1);
 
 impl<O: Owner> Library<O> {
