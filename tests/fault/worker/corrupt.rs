@@ -98,8 +98,9 @@ impl Mapped {
             // A plausible commit word: a likely sequence number, some length.
             40..70 => {
                 let at = random.below((bytes / LINE) as u64) as usize * LINE;
-                let commit =
-                    random.below(1 << 16) | random.below(10_000) << 16 | random.number() << 32;
+                let (lap, bytes) = (random.below(1 << 16), random.below(10_000));
+                let (wraps, words) = (random.below(2), random.number());
+                let commit = lap | bytes << 16 | wraps << 31 | words << 32;
                 self.word(ring + at).store(commit, Ordering::Relaxed);
             }
             // A valid commit word with a changed header.

@@ -134,7 +134,7 @@ impl Measured {
 fn one_line(team: &Team, span: Span) -> Result<Candidate> {
     let (name, parts) = match span {
         Span::RoundTrip => ("one line, there and back", 1.0),
-        _ => ("one line, one way", 2.0),
+        Span::HalfTrip | Span::PutStream | Span::GetStream => ("one line, one way", 2.0),
     };
     Ok(Candidate::new(name, parts, Handover::one_line(team)?))
 }
@@ -160,7 +160,7 @@ fn over_sockets(team: &Team, bytes: u64, span: Span) -> Result<Candidate> {
     }
     let (name, parts) = match span {
         Span::RoundTrip => ("bare UDP ping-pong, there and back", 1.0),
-        _ => (BARE_PING_PONG, 2.0),
+        Span::HalfTrip | Span::PutStream | Span::GetStream => (BARE_PING_PONG, 2.0),
     };
     let ping_pong = UdpPingPong::new(team, bytes as usize, Waiting::Spinning)?;
     Ok(Candidate::new(name, parts, ping_pong))
