@@ -157,7 +157,9 @@ impl SharedOperations {
         let operation = Operation::new((call, bytes), self.ranks() as u64, self.next, has_choice);
         self.next += operation.steps();
         let own = operation.own_piece(self.rank);
-        if let (Some((from, to)), false) = (&own, operation.keeps_last()) {
+        // Others needn't wait for it, unless they would overwrite it.
+        let keeps_last = operation.keeps_last_in_place() || buffers.separate(0..0).is_some();
+        if let (Some((from, to)), false) = (&own, keeps_last) {
             buffers.keep(from.clone(), to.clone());
         }
         match operation.class {
@@ -167,7 +169,7 @@ impl SharedOperations {
                 self.run_steps(how, 0..operation.steps(), buffers, wait)?;
             }
         }
-        if let (Some((from, to)), true) = (own, operation.keeps_last()) {
+        if let (Some((from, to)), true) = (own, keeps_last) {
             buffers.keep(from, to);
         }
         Ok(())

@@ -220,10 +220,10 @@ impl Operation {
         }
     }
 
-    /// Whether it is copied after all else: in place, it may overwrite what others get. Else before
-    /// all else: in place, it may be overwritten by what others give.
+    /// Whether it is copied after all else also in place, where it may overwrite what others get. Else
+    /// before all else then, since it may be overwritten by what others give.
     #[inline]
-    pub(super) fn keeps_last(&self) -> bool {
+    pub(super) fn keeps_last_in_place(&self) -> bool {
         matches!(self.call, Call::Scatter { .. })
     }
 

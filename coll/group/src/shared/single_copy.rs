@@ -114,10 +114,15 @@ impl SharedOperations {
     ) -> Result<()> {
         let taken = self.take::<WITH_CHOICE, _, _>(operation, number, buffers, wait);
         if number == self.got.pulled_step && self.got.addresses != 0 {
-            let at = place_of(operation.first, Mark::Pulled);
-            self.memory.memories[self.rank].store_u64(at, operation.first + 1);
+            self.mark_pulled(operation);
         }
         taken
+    }
+
+    /// Those who have given this rank their addresses may go on.
+    fn mark_pulled(&self, operation: &Operation) {
+        let at = place_of(operation.first, Mark::Pulled);
+        self.memory.memories[self.rank].store_u64(at, operation.first + 1);
     }
 
     /// Waits until those who get this rank's bytes have copied them from where they are.
@@ -223,8 +228,8 @@ impl SharedOperations {
         }
     }
 
-    /// Combines the bytes of a process with this rank's; whether they come first counts for the bits
-    /// of some results.
+    /// Combines the bytes of the other one of two ranks with this rank's; whether they come first counts
+    /// for the bits of some results. The other one may go on while the last of them are combined.
     fn pull_combining<B: Buffers + ?Sized>(
         &self,
         operation: &Operation,
@@ -233,6 +238,11 @@ impl SharedOperations {
         buffers: &mut B,
     ) -> std::result::Result<u64, CrossMemoryError> {
         let how = operation.combine();
+        let mark_last = |through: u64| {
+            if through == from.length {
+                self.mark_pulled(operation);
+            }
+        };
         let mut at = 0;
         while at < from.length {
             let length = PULLED_PIECE.min(from.length - at);
@@ -243,11 +253,14 @@ impl SharedOperations {
             let place = at as usize..(at + length) as usize;
             match is_first {
                 true => self.combine_behind(how, place, buffers, |result| {
-                    process.pull_into(piece, result)
+                    let pulled = process.pull_into(piece, result);
+                    mark_last(at + length);
+                    pulled
                 })?,
                 false => {
                     let aside = self.aside.claim().slice(0, length);
                     let pulled = process.pull(&[piece], &[aside])?;
+                    mark_last(at + length);
                     buffers.combine(how, aside, place);
                     pulled
                 }
