@@ -23,7 +23,7 @@ pub struct BiasedGuard<'a, T> {
 pub fn lock_by_bias<T>(mutex: &Mutex<T>) -> Option<BiasedGuard<'_, T>> {
     // SAFETY: what is locked here is unlocked once, by the guard.
     let is_locked = unsafe { mutex.raw() }.enter(thread());
-    is_locked.then_some(BiasedGuard {
+    is_locked.then(|| BiasedGuard {
         mutex,
         not_send: PhantomData,
     })

@@ -71,6 +71,7 @@ impl RawBiased {
     /// Gives the lock back, which this thread has by its bias.
     #[inline(always)]
     pub(crate) fn leave(&self) {
+        debug_assert!(self.entered.load(Ordering::Relaxed), "given back, not had");
         self.entered.store(false, Ordering::Release);
     }
 
@@ -240,11 +241,13 @@ mod tests {
         *guard += 1;
         assert!(mutex.is_locked() && mutex.try_lock().is_none());
         assert!(lock_by_bias(&mutex).is_none(), "this thread has it");
+        assert!(mutex.is_locked(), "by a thread that was refused");
         let refused = std::thread::scope(|scope| {
             let other = scope.spawn(|| lock_by_bias(&mutex).is_none());
             other.join().expect("it doesn't panic")
         });
         assert!(refused);
+        assert!(mutex.is_locked(), "by another thread, which was refused");
         drop(guard);
         assert_eq!(*mutex.lock(), u64::from(STREAK.1) + 2);
     }
@@ -273,22 +276,27 @@ mod tests {
         const ROUNDS: u64 = 30_000;
         let mutex = Mutex::new(0);
         let tried = AtomicU64::new(0);
+        let note =
+            |had: Option<()>| _ = tried.fetch_add(u64::from(had.is_some()), Ordering::Relaxed);
         take_often(&mutex);
         let before = *mutex.lock();
         std::thread::scope(|scope| {
             for _ in 0..2 {
                 scope.spawn(|| {
                     for round in 0..ROUNDS / 100 {
+                        note(lock_by_bias(&mutex).map(|mut value| *value += 1));
                         *mutex.lock() += 1;
-                        if let (0, Some(mut value)) = (round % 7, mutex.try_lock()) {
-                            *value += 1;
-                            tried.fetch_add(1, Ordering::Relaxed);
+                        if round % 7 == 0 {
+                            note(mutex.try_lock().map(|mut value| *value += 1));
                         }
                         std::thread::yield_now();
                     }
                 });
             }
-            (0..ROUNDS * 20).for_each(|_| *mutex.lock() += 1);
+            for _ in 0..ROUNDS * 20 {
+                *mutex.lock() += 1;
+                note(lock_by_bias(&mutex).map(|mut value| *value += 1));
+            }
         });
         let expected = ROUNDS * 20 + 2 * (ROUNDS / 100) + tried.load(Ordering::Relaxed);
         assert_eq!(*mutex.lock() - before, expected);
