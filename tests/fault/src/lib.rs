@@ -7,7 +7,7 @@
 //!        └── kills, corrupts, lists /dev/shm ──────┘
 //! ```
 //!
-//! `LINTEL_TEST_SEED` repeats a run, `LINTEL_TEST_ROUNDS` (12) sets the number of kills.
+//! `LINTEL_TEST_SEED` repeats a run, `LINTEL_TEST_ROUNDS` (12) sets how often what depends on the moment is repeated.
 //! `PTL_NAL` selects the network, `LINTEL_TEST_NODES` (1) the number of virtual nodes. The
 //! driver exports nodes and pids in `LINTEL_TEST_PLACES`. Tests in a module `only_shm` or
 //! `only_udp` run over that network alone. Nothing here is for users.

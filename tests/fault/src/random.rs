@@ -35,6 +35,12 @@ impl Random {
     }
 }
 
+/// How often a test of random moments is repeated: 12 times, or `LINTEL_TEST_ROUNDS`.
+pub fn rounds() -> u64 {
+    let asked = std::env::var("LINTEL_TEST_ROUNDS").ok();
+    asked.and_then(|rounds| rounds.parse().ok()).unwrap_or(12)
+}
+
 fn fresh() -> u64 {
     use std::hash::{BuildHasher, Hasher};
     std::collections::hash_map::RandomState::new()

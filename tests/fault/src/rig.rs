@@ -2,16 +2,17 @@
 //! nothing closes unless a test asks for it, and short forms of what most workers do.
 
 // Defines the functions that the binding calls.
-extern crate portals as _;
+extern crate portals;
 
 use crate::memory::Memory;
 use crate::places::Places;
-use lintel_types::{Event, EventKind, NiFail};
+use lintel_types::{Error, Event, EventKind, Handle, NiFail, UID_ANY};
 use portals4_abi::{
     Counter, Datatype, DescriptorSpec, EntrySpec, Interface, InterfaceSpec, Operation, Portal,
     ProcessId, Queue, Result, Transfer, options,
 };
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 /// A descriptor over memory of this process.
 pub type Descriptor = portals4_abi::Descriptor<Memory>;
@@ -87,6 +88,56 @@ pub fn entry(match_bits: u64, more: u32) -> EntrySpec<'static> {
         match_bits,
         options: any.options | more,
         ..any
+    }
+}
+
+/// Appends an entry for puts and gets that reports nothing, over so many bytes at an address, to be
+/// [unlinked](unlink).
+///
+/// # Errors
+/// The code of `PtlMEAppend`, in words.
+pub fn append_quietly(
+    interface: &Interface,
+    match_bits: u64,
+    (start, bytes): (*mut u8, usize),
+) -> std::result::Result<Handle, String> {
+    let quiet = entry(match_bits, options::ME_EVENT_COMM_DISABLE);
+    let me = portals::Me {
+        start: start.cast(),
+        length: bytes as u64,
+        ct_handle: Handle::CT_NONE.0,
+        uid: UID_ANY,
+        options: quiet.options,
+        match_id: quiet.source,
+        match_bits,
+        ignore_bits: quiet.ignore_bits,
+        min_free: 0,
+    };
+    let mut entry = Handle::INVALID;
+    let user = std::ptr::null_mut();
+    // SAFETY: the structure and the output outlive the call, and the memory the entry.
+    let code =
+        unsafe { portals::PtlMEAppend(interface.handle(), PORTAL, &me, 0, user, &mut entry) };
+    match code {
+        0 => Ok(entry),
+        code => Err(format!("PtlMEAppend returned {code}")),
+    }
+}
+
+/// Unlinks an entry, once no message lands in it.
+///
+/// # Errors
+/// The code of `PtlMEUnlink`, in words, also if messages land for [`PATIENCE`].
+pub fn unlink(entry: Handle) -> std::result::Result<(), String> {
+    let until = Instant::now() + Duration::from_millis(PATIENCE.into());
+    loop {
+        match portals::PtlMEUnlink(entry) {
+            0 => return Ok(()),
+            code if code != Error::InUse as i32 || Instant::now() > until => {
+                return Err(format!("PtlMEUnlink returned {code}"));
+            }
+            _ => std::thread::yield_now(),
+        }
     }
 }
 

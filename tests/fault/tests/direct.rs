@@ -4,7 +4,7 @@ mod only_shm {
     mod only_accelerated {
         use lintel_fault::job::{Job, PATIENCE, Worker};
         use lintel_fault::memory::SEGMENT;
-        use lintel_fault::random::Random;
+        use lintel_fault::random::{Random, rounds};
         use std::time::{Duration, Instant};
 
         /// What a worker says of PTL_IN_USE.
@@ -107,11 +107,6 @@ mod only_shm {
             for matching in ["matching", "non-matching"] {
                 compare_with_the_model(matching, &[("PTL_SHARE_MEMORY", "off")]);
             }
-        }
-
-        fn rounds() -> u64 {
-            let asked = std::env::var("LINTEL_TEST_ROUNDS").ok();
-            asked.and_then(|rounds| rounds.parse().ok()).unwrap_or(12)
         }
 
         /// A fetch from a process that was stopped; nothing if it has to wait for it: as long

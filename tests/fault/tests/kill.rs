@@ -3,17 +3,11 @@
 use lintel_fault::exchange;
 use lintel_fault::job::{Job, PATIENCE, Worker};
 use lintel_fault::places::network;
-use lintel_fault::random::Random;
+use lintel_fault::random::{Random, rounds};
 use std::time::Instant;
 
 fn job() -> Job {
     Job::new(env!("CARGO_BIN_EXE_fault-worker"))
-}
-
-/// Rounds of killing; `LINTEL_TEST_ROUNDS` asks for more.
-fn rounds() -> u64 {
-    let asked = std::env::var("LINTEL_TEST_ROUNDS").ok();
-    asked.and_then(|rounds| rounds.parse().ok()).unwrap_or(12)
 }
 
 #[test]

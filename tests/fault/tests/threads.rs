@@ -1,11 +1,13 @@
-//! Several threads of a process on one interface.
+//! Several threads of a process on one interface. `LINTEL_TEST_ROUNDS` repeats them more often.
 
 use lintel_fault::job::Job;
+use lintel_fault::random::{Random, rounds};
+use std::collections::BTreeMap;
 
 #[test]
 fn threads_share_an_interface_a_queue_and_a_counter_and_abort_wakes_them_all() {
     let job = Job::new(env!("CARGO_BIN_EXE_fault-worker"));
-    for _ in 0..3 {
+    for _ in 0..rounds() {
         let mut other = job.start(&["script", "12"]);
         other.expect("ready");
         let mut one = job.start(&["threads", "11", "12"]);
@@ -14,6 +16,47 @@ fn threads_share_an_interface_a_queue_and_a_counter_and_abort_wakes_them_all() {
         other.send("quit");
         other.expect("bye");
         other.succeed();
+    }
+    assert_eq!(job.shared_memory_names(), Vec::<String>::new());
+}
+
+#[test]
+fn threads_of_two_processes_operate_on_all_kinds_of_entries_and_nothing_is_lost() {
+    let mut random = Random::from_env();
+    let job = Job::new(env!("CARGO_BIN_EXE_fault-worker"));
+    for _ in 0..rounds() {
+        let seed = random.below(1 << 32).to_string();
+        let start =
+            |[pid, other]: [&str; 2]| job.start(&["mixed-threads", pid, other, seed.as_str()]);
+        let mut workers = [["11", "12"], ["12", "11"]].map(start);
+        workers.iter_mut().for_each(|it| _ = it.expect("ready"));
+        workers.iter_mut().for_each(|it| it.send("go"));
+        let mut done = BTreeMap::<String, Vec<u64>>::new();
+        for worker in &mut workers {
+            for _ in 0..2 {
+                let line = worker.line();
+                let words: Vec<&str> = line.split(' ').collect();
+                let ["did", target, counts @ ..] = words.as_slice() else {
+                    panic!("{line}, seed {seed}");
+                };
+                let sums = done
+                    .entry((*target).into())
+                    .or_insert(vec![0; counts.len()]);
+                for (sum, count) in sums.iter_mut().zip(counts) {
+                    *sum += count.parse::<u64>().expect("a number");
+                }
+            }
+        }
+        for (worker, pid) in workers.iter_mut().zip(["11", "12"]) {
+            worker.send("totals");
+            let sums: Vec<String> = done[pid].iter().map(u64::to_string).collect();
+            assert_eq!(worker.line(), sums.join(" "), "at {pid}, seed {seed}");
+        }
+        for mut worker in workers {
+            worker.send("quit");
+            worker.expect("bye");
+            worker.succeed();
+        }
     }
     assert_eq!(job.shared_memory_names(), Vec::<String>::new());
 }

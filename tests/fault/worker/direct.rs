@@ -5,8 +5,8 @@ use crate::{Done, number};
 use lintel_fault::memory::Memory;
 use lintel_fault::rig::{self, Descriptor, SUM};
 use lintel_presence::{PeerMemory, shareable};
-use lintel_types::{Error, EventKind, Handle, NiFail, ProcessId, UID_ANY};
-use portals4_abi::{AckRequest, Interface, Queue, ShareableMemory, Sink, UserMemory, options};
+use lintel_types::{Error, EventKind, Handle, NiFail};
+use portals4_abi::{AckRequest, Interface, Queue, ShareableMemory, Sink, UserMemory};
 use std::io::BufRead;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -91,24 +91,8 @@ impl Worker {
     }
 
     fn append(&mut self, start: *mut u8) -> Done {
-        let me = portals::Me {
-            start: start.cast(),
-            length: AREA as u64,
-            ct_handle: Handle::CT_NONE.0,
-            uid: UID_ANY,
-            options: options::ME_OP_PUT | options::ME_OP_GET,
-            match_id: ProcessId::new(ProcessId::NID_ANY, ProcessId::PID_ANY),
-            match_bits: BITS,
-            ignore_bits: 0,
-            min_free: 0,
-        };
-        let (interface, none) = (self.interface.handle(), std::ptr::null_mut());
-        // SAFETY: the structure and the output outlive the call, and the memory the process.
-        let code =
-            unsafe { portals::PtlMEAppend(interface, rig::PORTAL, &me, 0, none, &mut self.entry) };
-        (code == 0)
-            .then_some(())
-            .ok_or(format!("PtlMEAppend returned {code}"))
+        self.entry = rig::append_quietly(&self.interface, BITS, (start, AREA))?;
+        Ok(())
     }
 
     /// Adds 1 to a peer's first word, and reports what it was, or how that failed.
@@ -164,7 +148,7 @@ impl Worker {
     /// Unlinks the entry while peers access it; then nobody changes its memory.
     fn unlink_again_and_again(&mut self, rounds: u32) -> Done {
         for round in 0..rounds {
-            self.unlink()?;
+            rig::unlink(self.entry)?;
             self.stays_as_written(&format!("unlink {round}"))?;
             self.append(self.memory.address())?;
             std::thread::yield_now();
@@ -175,7 +159,7 @@ impl Worker {
     /// Exposes memory of its own in each round, and frees it while peers still operate; then
     /// nobody changes it, as another mapping shows.
     fn free_again_and_again(&mut self, rounds: u32) -> Done {
-        self.unlink()?;
+        rig::unlink(self.entry)?;
         for round in 0..rounds {
             let memory = ShareableMemory::new(AREA).map_err(|why| why.to_string())?;
             let start = memory.address().cast::<u8>();
@@ -188,7 +172,7 @@ impl Worker {
             let words = unsafe { std::slice::from_raw_parts(other.start().cast(), AREA / 8) };
             self.append(start)?;
             await_change(words)?;
-            self.unlink()?;
+            rig::unlink(self.entry)?;
             drop(memory);
             stay_as_written(words, &format!("free {round}"))?;
         }
@@ -197,18 +181,6 @@ impl Worker {
 
     fn stays_as_written(&self, after: &str) -> Done {
         stay_as_written(self.memory.words(), after)
-    }
-
-    fn unlink(&self) -> Done {
-        let until = Instant::now() + PATIENCE;
-        loop {
-            match portals::PtlMEUnlink(self.entry) {
-                0 => return Ok(()),
-                code if Instant::now() > until => return Err(format!("PtlMEUnlink: {code}")),
-                // A message is landing.
-                _ => std::thread::yield_now(),
-            }
-        }
     }
 }
 

@@ -4,6 +4,7 @@ mod corrupt;
 mod direct;
 mod forked;
 mod load;
+mod mixed_threads;
 mod put_once;
 mod script;
 mod shm_receiver;
@@ -36,6 +37,9 @@ fn main() -> ExitCode {
         ["put-once", target] => put_once::run(number(target)),
         ["script", pid] => script::run(number(pid)),
         ["threads", pid, other] => threads::run(number(pid), number(other)),
+        ["mixed-threads", pid, other, seed] => {
+            mixed_threads::run(number(pid), number(other), number(seed))
+        }
         ["fork", pid, other] => forked::run(number(pid), number(other)),
         ["shm-receiver", pid] => shm_receiver::run(number(pid)),
         _ => Err(format!("unknown work: {words:?}")),
