@@ -65,7 +65,7 @@ struct Worker {
     events: Queue,
 }
 
-/// Opens an interface as process `pid`, operates on itself and on `other` when it is told to, and
+/// Opens an interface as process `pid`, operates on itself and on `other` at the word `go`, and
 /// says what was done to each, then what was done to it.
 pub fn run(pid: u32, other: u32, seed: u32) -> Done {
     let worker = Worker::new(pid).map_err(|why| why.to_string())?;
