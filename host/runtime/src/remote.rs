@@ -335,8 +335,9 @@ impl Remote {
     ) -> Result<R> {
         let session = self.session()?;
         loop {
-            may_wait(library)?;
+            // Read first, so that what ends the wait from here on isn't missed.
             let activity = session.region.activity();
+            may_wait(library)?;
             if let Some(done) = command()? {
                 return Ok(done);
             }
@@ -417,8 +418,9 @@ impl Remote {
         let passed = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
         let (mut looks, mut since) = (0, None);
         loop {
-            may_wait(library)?;
+            // Read first, so that what ends the wait from here on isn't missed.
             let activity = region.activity();
+            may_wait(library)?;
             if let Some(found) = ready(region)? {
                 return Ok(Some(found));
             }

@@ -1,5 +1,6 @@
 //! A worker process of the tests, `fault-worker WORK …`, driven by lines on stdin and stdout.
 
+mod aborted;
 mod corrupt;
 mod direct;
 mod forked;
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
         ["put-once", target] => put_once::run(number(target)),
         ["script", pid] => script::run(number(pid)),
         ["threads", pid, other] => threads::run(number(pid), number(other)),
+        ["aborted", pid, seed] => aborted::run(number(pid), number(seed)),
         ["mixed-threads", pid, other, seed] => {
             mixed_threads::run(number(pid), number(other), number(seed))
         }
