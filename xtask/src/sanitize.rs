@@ -1,4 +1,4 @@
-//! Tests under AddressSanitizer and ThreadSanitizer.
+//! Tests under AddressSanitizer and ThreadSanitizer, which also runs programs of several threads.
 //!
 //! The pinned compiler is made to do what only a nightly one offers, as for fuzzing. Each
 //! sanitizer builds into a folder of its own. The standard library isn't instrumented:
@@ -37,6 +37,9 @@ const PLAIN: [&str; 11] = [
     "lintel-cci",
     "lintel-reliable",
 ];
+
+/// Programs whose threads share an interface.
+const PROGRAMS: [&str; 4] = ["--package", "lintel-fault", "--test", "threads"];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sanitizer {
@@ -109,6 +112,29 @@ fn runtime(sanitizer: Sanitizer) -> Result<PathBuf, String> {
 }
 
 fn test(tree: &Tree, sanitizer: Sanitizer, length: Length) -> Outcome {
+    let mut cargo = instrumented(tree, sanitizer)?;
+    cargo.arg("--tests");
+    for package in SHARED {
+        cargo.args(["--package", package]);
+    }
+    // Threads share nothing in these.
+    if length == Length::Full && sanitizer == Sanitizer::Address {
+        for package in PLAIN {
+            cargo.args(["--package", package]);
+        }
+    }
+    test_run::run(&mut cargo, None)?;
+    match sanitizer {
+        Sanitizer::Address => Ok(()),
+        Sanitizer::Thread => {
+            let mut cargo = instrumented(tree, sanitizer)?;
+            test_run::run(cargo.args(PROGRAMS), None)
+        }
+    }
+}
+
+/// `cargo test` under a sanitizer.
+fn instrumented(tree: &Tree, sanitizer: Sanitizer) -> Result<Command, String> {
     let word = sanitizer.word();
     let mut cargo = tree.cargo();
     cargo
@@ -119,20 +145,11 @@ fn test(tree: &Tree, sanitizer: Sanitizer, length: Length) -> Outcome {
         .env("CARGO_PROFILE_DEV_DEBUG", "full")
         .env("RUST_TEST_THREADS", threads(sanitizer))
         // Build scripts and macros run on this machine, and aren't what is looked at.
-        .args(["test", "--quiet", "--tests", "--no-fail-fast", "--target"])
+        .args(["test", "--quiet", "--no-fail-fast", "--target"])
         .arg(dependencies::platform()?)
         .arg("--target-dir")
         .arg(tree.target.join("sanitize").join(word));
-    for package in SHARED {
-        cargo.args(["--package", package]);
-    }
-    // Threads share nothing in these.
-    if length == Length::Full && sanitizer == Sanitizer::Address {
-        for package in PLAIN {
-            cargo.args(["--package", package]);
-        }
-    }
-    test_run::run(&mut cargo, None)
+    Ok(cargo)
 }
 
 /// One under ThreadSanitizer: two tests that use the same memory, one after the other, have

@@ -8,9 +8,7 @@ use portals4_abi::{
     AckRequest, Counter, Error, Interface, Queue, Result as PtlResult, Transfer, abort, finalize,
     options,
 };
-use std::collections::BTreeMap;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 const PUTTERS: usize = 4;
@@ -20,9 +18,9 @@ const TOTAL: u64 = (PUTTERS * PUTS) as u64;
 const AREA: usize = 64 << 10;
 const LONGEST: Duration = Duration::from_secs(60);
 
-#[derive(Default)]
 struct Seen {
-    by_user: Mutex<BTreeMap<u64, u32>>,
+    /// Events by the user pointer of the put, from 1 on.
+    by_user: Vec<AtomicU32>,
     taken: AtomicU64,
     /// Threads that wait for a count that is never reached.
     never_reached: AtomicU64,
@@ -32,7 +30,11 @@ struct Seen {
 pub fn run(pid: u32, other: u32) -> Done {
     let interface = rig::open(pid).map_err(|why| why.to_string())?;
     let (queue, counter, source) = set_up(&interface).map_err(|why| why.to_string())?;
-    let seen = Seen::default();
+    let seen = Seen {
+        by_user: (0..=TOTAL).map(|_| AtomicU32::new(0)).collect(),
+        taken: AtomicU64::new(0),
+        never_reached: AtomicU64::new(0),
+    };
     let outcome: Done = std::thread::scope(|scope| {
         let mut waits = Vec::new();
         for _ in 0..WAITERS {
@@ -70,12 +72,10 @@ pub fn run(pid: u32, other: u32) -> Done {
         put.and(waited)
     });
     outcome?;
-    let by_user = seen.by_user.lock().map_err(|why| why.to_string())?;
-    if by_user.len() as u64 != TOTAL || by_user.values().any(|times| *times != 1) {
-        return Err(format!(
-            "{} of {TOTAL} operations posted one event",
-            by_user.len()
-        ));
+    let posted_one = |times: &&AtomicU32| times.load(Ordering::Relaxed) == 1;
+    let posted = seen.by_user[1..].iter().filter(posted_one).count();
+    if posted as u64 != TOTAL {
+        return Err(format!("{posted} of {TOTAL} operations posted one event"));
     }
     finalize();
     reopen(pid)?;
@@ -122,8 +122,9 @@ fn take_events(queue: &Queue, seen: &Seen) -> Done {
         if event.kind != EventKind::Ack || event.ni_fail != NiFail::Ok {
             return Err(format!("{event:?}"));
         }
-        let mut by_user = seen.by_user.lock().map_err(|why| why.to_string())?;
-        *by_user.entry(event.user_ptr).or_default() += 1;
+        let times = seen.by_user.get(event.user_ptr as usize);
+        let times = times.ok_or_else(|| format!("{event:?} of no put"))?;
+        times.fetch_add(1, Ordering::Relaxed);
         seen.taken.fetch_add(1, Ordering::Relaxed);
     }
 }
