@@ -302,6 +302,8 @@ impl<O: Owner> Library<O> {
             if mode == CloseMode::Requested {
                 core.owner.tables()[index].end_all();
             }
+            // For those who wait for something of it.
+            core.transports.activity = true;
             if let Some(tokens) = tokens {
                 let handles = (generations.0[index].0 + 97) % Handle::GENERATIONS;
                 generations.0[index] = (handles, tokens);

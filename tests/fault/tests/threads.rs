@@ -62,12 +62,12 @@ fn threads_of_two_processes_operate_on_all_kinds_of_entries_and_nothing_is_lost(
 }
 
 #[test]
-fn ptl_abort_ends_all_waits_whenever_they_begin() {
+fn waits_end_with_what_they_wait_for_whenever_they_begin() {
     let mut random = Random::from_env();
     let job = Job::new(env!("CARGO_BIN_EXE_fault-worker"));
     for _ in 0..rounds() {
         let seed = random.below(1 << 32).to_string();
-        let mut worker = job.start(&["aborted", "11", &seed]);
+        let mut worker = job.start(&["ended-waits", "11", &seed]);
         worker.expect("done");
         worker.succeed();
     }

@@ -1,8 +1,8 @@
 //! A worker process of the tests, `fault-worker WORK …`, driven by lines on stdin and stdout.
 
-mod aborted;
 mod corrupt;
 mod direct;
+mod ended_waits;
 mod forked;
 mod load;
 mod mixed_threads;
@@ -38,7 +38,7 @@ fn main() -> ExitCode {
         ["put-once", target] => put_once::run(number(target)),
         ["script", pid] => script::run(number(pid)),
         ["threads", pid, other] => threads::run(number(pid), number(other)),
-        ["aborted", pid, seed] => aborted::run(number(pid), number(seed)),
+        ["ended-waits", pid, seed] => ended_waits::run(number(pid), number(seed)),
         ["mixed-threads", pid, other, seed] => {
             mixed_threads::run(number(pid), number(other), number(seed))
         }
