@@ -48,9 +48,10 @@ fn threads_of_two_processes_operate_on_all_kinds_of_entries_and_nothing_is_lost(
             }
         }
         for (worker, pid) in workers.iter_mut().zip(["11", "12"]) {
-            worker.send("totals");
             let sums: Vec<String> = done[pid].iter().map(u64::to_string).collect();
-            assert_eq!(worker.line(), sums.join(" "), "at {pid}, seed {seed}");
+            let sums = sums.join(" ");
+            worker.send(&format!("await {sums}"));
+            assert_eq!(worker.line(), sums, "at {pid}, seed {seed}");
         }
         for mut worker in workers {
             worker.send("quit");

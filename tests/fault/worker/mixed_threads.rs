@@ -1,11 +1,13 @@
 //! Threads that put, get and add on one interface, to entries of each kind, while entries come and go.
 
-use crate::Done;
+use crate::{Done, number};
 use lintel_fault::memory::Memory;
 use lintel_fault::random::Random;
 use lintel_fault::rig::{self, Descriptor, SUM};
 use lintel_types::{EventKind, NiFail};
-use portals4_abi::{AckRequest, Counter, EntrySpec, Interface, Queue, Sink, Transfer, options};
+use portals4_abi::{
+    AckRequest, CallError, Counter, EntrySpec, Interface, Queue, Sink, Transfer, Trigger, options,
+};
 use std::fmt;
 use std::io::BufRead;
 use std::ops::AddAssign;
@@ -66,24 +68,28 @@ struct Worker {
 }
 
 /// Opens an interface as process `pid`, operates on itself and on `other` at the word `go`, and
-/// says what was done to each, then what was done to it.
+/// says what was done to each; then awaits, and says, what was done to it.
 pub fn run(pid: u32, other: u32, seed: u32) -> Done {
     let worker = Worker::new(pid).map_err(|why| why.to_string())?;
     println!("ready");
     for line in std::io::stdin().lock().lines().map_while(Result::ok) {
-        match line.as_str() {
-            "go" => {
+        let words: Vec<&str> = line.split(' ').collect();
+        match words.as_slice() {
+            ["go"] => {
                 for (target, tally) in worker.operate(pid, other, seed.into())? {
                     println!("did {target} {tally}");
                 }
             }
-            "totals" => println!("{}", worker.totals()?),
-            "quit" => {
+            ["await", done @ ..] => {
+                let operations = done.iter().take(KINDS).map(|word| number(word).into());
+                println!("{}", worker.totals(operations)?);
+            }
+            ["quit"] => {
                 worker.interface.close().map_err(|why| why.to_string())?;
                 println!("bye");
                 return Ok(());
             }
-            line => return Err(format!("unknown command: {line}")),
+            words => return Err(format!("unknown command: {words:?}")),
         }
     }
     Ok(())
@@ -148,11 +154,17 @@ impl Worker {
         })
     }
 
-    /// What was done to this process.
-    fn totals(&self) -> Result<Tally, String> {
+    /// What was done to this process, once it has counted as many operations as are awaited: what peers
+    /// count by themselves shows in a counter only once this process polls.
+    fn totals(&self, awaited: impl Iterator<Item = u64>) -> Result<Tally, String> {
         let mut operations = [0; KINDS];
-        for (sum, counter) in operations.iter_mut().zip(&self.counters) {
-            *sum = counter.get().map_err(|why| why.to_string())?.success;
+        for (kind, awaited) in awaited.enumerate() {
+            let counter = &self.counters[kind];
+            if kind != BY_EVENTS {
+                let reached = counter.poll(awaited, rig::PATIENCE);
+                reached.map_err(|why| why.to_string())?;
+            }
+            operations[kind] = counter.get().map_err(|why| why.to_string())?.success;
         }
         while let Some(event) = rig::next_event(&self.events, 0).map_err(|why| why.to_string())? {
             if event.ni_fail != NiFail::Ok {
@@ -177,6 +189,9 @@ struct Thread<'a> {
     local: Descriptor,
     /// For operations that may fail, which aren't counted.
     uncounted: Descriptor,
+    /// Counts what triggered operations wait for, and how many there were.
+    trigger: Counter,
+    triggered: u64,
     ended: u64,
     /// To each of the two targets.
     done: [Tally; 2],
@@ -195,6 +210,8 @@ impl Thread<'_> {
             begin: PAGE + slice * SLICE,
             memory,
             uncounted: rig::bind(interface, memory, &queue)?,
+            trigger: interface.counter()?,
+            triggered: 0,
             queue,
             counter,
             local,
@@ -207,11 +224,12 @@ impl Thread<'_> {
         let which = random.below(2) as usize;
         let kind = random.below(KINDS as u64) as usize;
         let target = targets[which];
-        let operations = match random.below(6) {
+        let operations = match random.below(7) {
             0 | 1 => self.put_and_get(random, target, kind)?,
             2 => self.add(target, kind)?,
             3 => self.fetch_and_add(target, kind)?,
-            4 => return self.pass(targets[0]),
+            4 => self.add_triggered(target, kind)?,
+            5 => return self.pass(targets[0]),
             _ => return self.put_to_passing(random, target),
         };
         if operations == 1 {
@@ -309,6 +327,23 @@ impl Thread<'_> {
         let added = self.local.fetch_atomic(&self.one(target, kind), SUM, old);
         added.map_err(|why| why.to_string())?;
         self.end_one(EventKind::Reply)
+    }
+
+    /// Adds by an operation that waits for a counter.
+    fn add_triggered(&mut self, target: u32, kind: usize) -> Result<u64, String> {
+        let in_words = |why: CallError| why.to_string();
+        self.triggered += 1;
+        let when = Trigger {
+            counter: &self.trigger,
+            threshold: self.triggered,
+        };
+        let one = self.one(target, kind);
+        let added = self
+            .local
+            .triggered_atomic(&one, SUM, AckRequest::Full, when);
+        added.map_err(in_words)?;
+        self.trigger.increment().map_err(in_words)?;
+        self.end_one(EventKind::Ack)
     }
 
     fn end_one(&mut self, last: EventKind) -> Result<u64, String> {
