@@ -164,6 +164,11 @@ impl Table {
         self.slots[slot].0[COUNT].load(Ordering::Acquire)
     }
 
+    /// Where peers count at a slot, for those who only look whether it has [changed](Self::count).
+    pub fn count_word(&self, slot: usize) -> &AtomicU64 {
+        &self.slots[slot].0[COUNT]
+    }
+
     /// Counts what this peer has done with the entry in a slot. The owner who sees it sees
     /// what was written ("entry count").
     #[inline]

@@ -1,9 +1,9 @@
 //! Direct entries: those of this process, which peers access by themselves, and those of peers.
 
-use crate::ShmNal;
 use crate::layout::{FREE, LANES, Lanes};
 use crate::outbound::Peer;
 use crate::private_entries::PrivateEntries;
+use crate::{Lookout, ShmNal};
 use lintel_claim::{Claim, WordClaim};
 use lintel_direct::{Counts, Entry, Fence, Memory, MemoryName};
 use lintel_presence::{PeerMemory, barrier};
@@ -410,6 +410,16 @@ impl ShmNal {
     /// What peers have counted at the entry of this process in that slot, modulo 2^64.
     pub fn direct_count(&self, slot: usize) -> u64 {
         self.segment.direct().count(slot)
+    }
+
+    /// Has threads look for what peers have counted at slots of the table of direct entries, each with
+    /// what was taken of its count.
+    pub fn watch_counts(&self, lookout: &Lookout, counts: impl Iterator<Item = (usize, u64)>) {
+        let table = self.segment.direct();
+        let counts = counts.map(|(slot, taken)| (table.count_word(slot), taken));
+        // SAFETY: the table lies in this process's own segment, whose addresses stay readable as long
+        // as the process lives (`Segment::create`).
+        unsafe { lookout.watch_counts(counts) };
     }
 
     /// Where a peer that something was sent to is kept; it is probably the last one.

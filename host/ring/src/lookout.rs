@@ -5,10 +5,12 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// Rings that a lookout can watch.
 const MOST: usize = 16;
+/// Counts that it can watch besides.
+const MOST_COUNTS: usize = 16;
 
-/// Where the next record of each ring of a process comes, for threads that don't own the
-/// receivers. The owner [watches](Self::watch) the rings after it has read them, and has each
-/// look taken by others.
+/// Where the next record of each ring of a process comes, and what peers count by themselves, for
+/// threads that don't own the receivers. The owner [watches](Self::watch) the rings after it has read
+/// them, and has each look taken by others.
 ///
 /// A look may race with the owner. It errs in one of two ways: it sees a record that the owner
 /// is just reading, which costs a poll, or it misses one. So only a bounded number of looks
@@ -21,6 +23,8 @@ pub struct Lookout {
     counted: AtomicU32,
     rings: AtomicUsize,
     next: [NextSlot; MOST],
+    counts: AtomicUsize,
+    taken: [TakenCount; MOST_COUNTS],
 }
 
 /// A slot without a record, as long as it bears the former lap's number.
@@ -28,6 +32,13 @@ pub struct Lookout {
 struct NextSlot {
     slot: AtomicPtr<u8>,
     former_lap: AtomicU64,
+}
+
+/// A count that peers add to, as far as the owner has taken it.
+#[derive(Debug)]
+struct TakenCount {
+    count: AtomicPtr<u64>,
+    taken: AtomicU64,
 }
 
 impl Default for Lookout {
@@ -44,6 +55,8 @@ impl Lookout {
             counted: AtomicU32::new(0),
             rings: AtomicUsize::new(0),
             next: [const { NextSlot::new() }; MOST],
+            counts: AtomicUsize::new(0),
+            taken: [const { TakenCount::new() }; MOST_COUNTS],
         }
     }
 
@@ -58,7 +71,23 @@ impl Lookout {
         // Threads that look at the same time may count as one.
         self.left.store(left - 1, Ordering::Relaxed);
         let rings = self.rings.load(Ordering::Relaxed);
-        self.next[..rings.min(MOST)].iter().all(NextSlot::is_empty)
+        self.next[..rings.min(MOST)].iter().all(NextSlot::is_empty) && !self.is_count_due()
+    }
+
+    /// Whether peers have counted something, or may have, that the owner hadn't taken when it last
+    /// [named](Self::watch_counts) the counts.
+    #[inline(always)]
+    pub fn is_count_due(&self) -> bool {
+        let counts = self.counts.load(Ordering::Relaxed);
+        counts > 0 && self.is_one_due(counts)
+    }
+
+    #[inline(never)]
+    fn is_one_due(&self, counts: usize) -> bool {
+        match self.taken.get(..counts) {
+            Some(taken) => taken.iter().any(TakenCount::is_due),
+            None => true,
+        }
     }
 
     /// Looks of others since the owner last asked this or watched.
@@ -100,12 +129,42 @@ impl Lookout {
         self.left.store(looks, Ordering::Relaxed);
         self.counted.store(looks, Ordering::Relaxed);
     }
+
+    /// Has others look at these counts, each with what the owner has taken of it. Of more than a lookout
+    /// can watch it always finds one [due](Self::is_count_due).
+    ///
+    /// # Safety
+    /// As of [`watch`](Self::watch).
+    pub unsafe fn watch_counts<'a>(&self, counts: impl Iterator<Item = (&'a AtomicU64, u64)>) {
+        let mut watched = 0;
+        for (count, taken) in counts {
+            if let Some(place) = self.taken.get(watched) {
+                place.count.store(count.as_ptr(), Ordering::Relaxed);
+                place.taken.store(taken, Ordering::Relaxed);
+            }
+            watched += 1;
+        }
+        self.counts.store(watched, Ordering::Relaxed);
+    }
+
+    /// Has others look at no counts.
+    #[inline(always)]
+    pub fn watch_no_counts(&self) {
+        self.counts.store(0, Ordering::Relaxed);
+    }
+
+    /// Has the owner asked whether a count is due, until it names the counts again.
+    #[inline]
+    pub fn forget_counts(&self) {
+        self.counts.store(usize::MAX, Ordering::Relaxed);
+    }
 }
+
+/// A slot that stays empty, and a count that stays 0, until there is one to watch.
+static EMPTY: AtomicU64 = AtomicU64::new(0);
 
 impl NextSlot {
     const fn new() -> NextSlot {
-        // A slot that stays empty, until there is one to watch.
-        static EMPTY: AtomicU64 = AtomicU64::new(0);
         NextSlot {
             slot: AtomicPtr::new(EMPTY.as_ptr().cast()),
             former_lap: AtomicU64::new(0),
@@ -119,5 +178,22 @@ impl NextSlot {
         // the static one.
         let commit = unsafe { word(slot) }.load(Ordering::Relaxed);
         commit as u16 == self.former_lap.load(Ordering::Relaxed) as u16
+    }
+}
+
+impl TakenCount {
+    const fn new() -> TakenCount {
+        TakenCount {
+            count: AtomicPtr::new(EMPTY.as_ptr()),
+            taken: AtomicU64::new(0),
+        }
+    }
+
+    #[inline(always)]
+    fn is_due(&self) -> bool {
+        let count = self.count.load(Ordering::Relaxed);
+        // SAFETY: a count whose memory stays readable (Lookout::watch), or the static one.
+        let count = unsafe { AtomicU64::from_ptr(count) }.load(Ordering::Relaxed);
+        count != self.taken.load(Ordering::Relaxed)
     }
 }

@@ -251,6 +251,32 @@ fn a_lookout_with_more_rings_than_it_can_watch_is_closed() {
 }
 
 #[test]
+fn a_lookout_sees_what_was_counted_since_that_was_taken() {
+    let (_rig, _sender, receiver) = Rig::new();
+    let counts = [const { AtomicU64::new(3) }; 2];
+    let many = [const { AtomicU64::new(0) }; 100];
+    let lookout = Lookout::new();
+    // SAFETY: the counts outlive the lookout.
+    let watch_counts = |taken| unsafe { lookout.watch_counts(counts.iter().zip(taken)) };
+    assert!(!lookout.is_count_due(), "there are none");
+    watch(&lookout, &receiver, 10);
+    watch_counts([3, 3]);
+    assert!(lookout.is_quiet() && !lookout.is_count_due());
+    counts[1].fetch_add(1 << 40, Ordering::Relaxed);
+    assert!(!lookout.is_quiet() && lookout.is_count_due());
+    watch_counts([3, 3 + (1 << 40)]);
+    assert!(lookout.is_quiet() && !lookout.is_count_due());
+    lookout.forget_counts();
+    assert!(!lookout.is_quiet() && lookout.is_count_due());
+    // SAFETY: as above.
+    unsafe { lookout.watch_counts(many.iter().map(|count| (count, 0))) };
+    assert!(
+        !lookout.is_quiet(),
+        "one of more than it can watch may have changed"
+    );
+}
+
+#[test]
 fn a_full_ring_refuses_and_forgets_nothing() {
     let (rig, mut sender, mut receiver) = Rig::new();
     let mut sent = 0u64;

@@ -68,9 +68,10 @@ impl<O: Owner> Effects<'_, O> {
             // Where the table is full, or the memory out of reach, peers send messages.
             let transports = &mut *self.transports;
             if let Some(near) = transports.nal.near_mut() {
-                let _ = transports
-                    .direct
-                    .publish(near, handle, &spec.over(span), key);
+                let direct = &mut transports.direct;
+                let published = direct.publish(near, handle, &spec.over(span), key);
+                // Its count is one more to look at.
+                transports.activity |= published.is_some();
             }
         }
     }

@@ -12,6 +12,8 @@ pub(crate) struct DirectEntries {
     published: Vec<DirectEntry>,
     /// Whether one of these or of those below has a counter.
     has_counters: bool,
+    /// Peers may count at an entry that was published since this was last asked.
+    has_news: bool,
     /// Withdrawn, but peers may still access their memory, and count or announce that.
     leaving: Vec<DirectEntry>,
     /// Entries that the engine itself may unlink.
@@ -111,6 +113,7 @@ impl DirectEntries {
         };
         let slot = near.publish(&entry)?;
         self.has_counters |= spec.counter.is_some();
+        self.has_news |= spec.counter.is_some();
         self.published.push(DirectEntry {
             handle,
             entry,
@@ -178,6 +181,18 @@ impl DirectEntries {
     #[inline(always)]
     pub(crate) fn counts(&self) -> bool {
         self.has_counters
+    }
+
+    /// Whether an entry that counts was published since this was last asked.
+    #[inline(always)]
+    pub(crate) fn take_news(&mut self) -> bool {
+        std::mem::take(&mut self.has_news)
+    }
+
+    /// The slots of published entries that count, each with what was taken of its count.
+    pub(crate) fn taken_counts(&self) -> impl Iterator<Item = (usize, u64)> {
+        let counting = self.published.iter().filter(|e| e.counter.is_some());
+        counting.map(|entry| (entry.slot, entry.counted))
     }
 
     /// What peers have counted at an entry since the last call, if they have.

@@ -138,6 +138,10 @@ impl<O: Owner> Library<O> {
     /// the messages of a stream: the next one is nearly there.
     #[inline(always)]
     fn watch(&self, core: &Core<O>) {
+        match core.transports.direct.counts() {
+            true => core.transports.watch_counts(&self.lookout),
+            false => self.lookout.watch_no_counts(),
+        }
         match core.wakeup.bell.is_armed() || core.receives_stream {
             true => self.lookout.close(),
             false => core.transports.nal.watch(&self.lookout, LOOKS),
@@ -188,6 +192,9 @@ impl<O: Owner> Library<O> {
             return After::default();
         }
         core.transports.activity = false;
+        if core.transports.direct.take_news() {
+            self.lookout.forget_counts();
+        }
         self.count_activity();
         self.owner.note_activity();
         After {

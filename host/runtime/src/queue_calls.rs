@@ -1,6 +1,7 @@
 //! Looking at queues and counters, and waiting for them: for callers in the process
 //! that the engine lives in.
 
+use crate::core::Core;
 use crate::library::Library;
 use crate::owner::{LocalProcess, Owner};
 use crate::queue::EventQueue;
@@ -186,6 +187,10 @@ impl Library<LocalProcess> {
             return Err(self.why_not_live());
         };
         self.poll_for_counts();
+        if self.lookout.is_count_due() {
+            // Another thread has the lock, or a message was counted and nothing else looked at.
+            self.with_core(Core::count_any_direct);
+        }
         Ok(cell.value())
     }
 

@@ -6,7 +6,8 @@ use crate::transport::Transport;
 use lintel_claim::{Claim, Lent};
 use lintel_engine4::{Backlog, Undeliverable};
 use lintel_nal::{Loopback, MoveError, Nal, Origin, Outgoing, RemoteLoan, Wake};
-use lintel_nal_shm::ShmNal;
+use lintel_nal_shm::{Lookout, ShmNal};
+
 use lintel_types::{Handle, InterfaceNumber, ProcessId};
 use lintel_wire::{Response, Words};
 
@@ -135,6 +136,14 @@ impl Transports {
     /// What peers have counted at a direct entry since the last call, if they have.
     pub(crate) fn take_direct_count(&mut self) -> Option<(Handle, u64)> {
         self.direct.take_count(self.nal.near()?)
+    }
+
+    /// Has threads look for what peers count by themselves.
+    #[inline(never)]
+    pub(crate) fn watch_counts(&self, lookout: &Lookout) {
+        if let Some(near) = self.nal.near() {
+            near.watch_counts(lookout, self.direct.taken_counts());
+        }
     }
 
     /// Whether no peer accesses memory of an entry that was withdrawn.

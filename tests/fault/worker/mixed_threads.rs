@@ -1,6 +1,6 @@
 //! Threads that put, get and add on one interface, to entries of each kind, while entries come and go.
 
-use crate::{Done, number};
+use crate::Done;
 use lintel_fault::memory::Memory;
 use lintel_fault::random::Random;
 use lintel_fault::rig::{self, Descriptor, SUM};
@@ -68,7 +68,7 @@ struct Worker {
 }
 
 /// Opens an interface as process `pid`, operates on itself and on `other` at the word `go`, and
-/// says what was done to each; then awaits, and says, what was done to it.
+/// says what was done to each, then what was done to it.
 pub fn run(pid: u32, other: u32, seed: u32) -> Done {
     let worker = Worker::new(pid).map_err(|why| why.to_string())?;
     println!("ready");
@@ -80,10 +80,7 @@ pub fn run(pid: u32, other: u32, seed: u32) -> Done {
                     println!("did {target} {tally}");
                 }
             }
-            ["await", done @ ..] => {
-                let operations = done.iter().take(KINDS).map(|word| number(word).into());
-                println!("{}", worker.totals(operations)?);
-            }
+            ["totals"] => println!("{}", worker.totals()?),
             ["quit"] => {
                 worker.interface.close().map_err(|why| why.to_string())?;
                 println!("bye");
@@ -154,17 +151,11 @@ impl Worker {
         })
     }
 
-    /// What was done to this process, once it has counted as many operations as are awaited: what peers
-    /// count by themselves shows in a counter only once this process polls.
-    fn totals(&self, awaited: impl Iterator<Item = u64>) -> Result<Tally, String> {
+    /// What was done to this process: all that peers have seen end.
+    fn totals(&self) -> Result<Tally, String> {
         let mut operations = [0; KINDS];
-        for (kind, awaited) in awaited.enumerate() {
-            let counter = &self.counters[kind];
-            if kind != BY_EVENTS {
-                let reached = counter.poll(awaited, rig::PATIENCE);
-                reached.map_err(|why| why.to_string())?;
-            }
-            operations[kind] = counter.get().map_err(|why| why.to_string())?.success;
+        for (sum, counter) in operations.iter_mut().zip(&self.counters) {
+            *sum = counter.get().map_err(|why| why.to_string())?.success;
         }
         while let Some(event) = rig::next_event(&self.events, 0).map_err(|why| why.to_string())? {
             if event.ni_fail != NiFail::Ok {
