@@ -7,7 +7,6 @@ use lintel_claim::{Claim, Lent};
 use lintel_engine4::{Backlog, Undeliverable};
 use lintel_nal::{Loopback, MoveError, Nal, Origin, Outgoing, RemoteLoan, Wake};
 use lintel_nal_shm::{Lookout, ShmNal};
-
 use lintel_types::{Handle, InterfaceNumber, ProcessId};
 use lintel_wire::{Response, Words};
 

@@ -130,8 +130,8 @@ impl Worker {
         std::thread::scope(|scope| {
             let threads: Vec<_> = (0..THREADS)
                 .map(|number| {
-                    let mut random = Random::new(seed ^ (number as u64 + 1) << 32);
                     let slice = (number + usize::from(pid > other) * THREADS) as u64;
+                    let mut random = Random::new(seed ^ (slice + 1) << 32);
                     scope.spawn(move || {
                         let thread = Thread::new(&self.interface, number as u64, slice);
                         let mut thread = thread.map_err(|why| why.to_string())?;
@@ -264,16 +264,22 @@ impl Thread<'_> {
         }
         self.ended += count;
         self.await_all(random, count, EventKind::Reply)?;
-        for word in 0..(count * length / 8) as usize {
-            let put = self.memory.word(word).load(Relaxed);
-            let got = self.memory.word(word + SLICE as usize / 8).load(Relaxed);
-            if put != got {
-                return Err(format!(
-                    "word {word} of {count} times {length} B to {target}, kind {kind}: {got:x}, not {put:x}"
-                ));
-            }
+        match self.first_difference((count * length / 8) as usize) {
+            None => Ok(2 * count),
+            Some(word) => Err(format!(
+                "word {word} of {count} times {length} B from {target}, kind {kind}, isn't what was put"
+            )),
         }
-        Ok(2 * count)
+    }
+
+    /// The first of so many words that differ between what was put and what was got.
+    fn first_difference(&self, words: usize) -> Option<usize> {
+        let got_at = SLICE as usize / 8;
+        let differs = |word: &usize| {
+            let [put, got] = [*word, *word + got_at].map(|at| self.memory.word(at).load(Relaxed));
+            put != got
+        };
+        (0..words).find(differs)
     }
 
     /// Waits for operations by their count, or for their events; takes the events.
