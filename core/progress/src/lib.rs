@@ -10,8 +10,9 @@
 //!
 //! One of them always polls for what arrives, or is rung for it:
 //!
-//! - While callers poll, the helper looks at each interval whether they still do. After
-//!   [`Limits::disarm_after`] polls the bell is disarmed, and senders needn't ring.
+//! - While callers poll, the helper looks at intervals whether they still do, each twice as long
+//!   as the one before, up to a limit. After [`Limits::disarm_after`] polls the bell is disarmed,
+//!   and senders needn't ring.
 //! - When they no longer do, the helper arms the bell for itself and sleeps.
 //! - A caller that sleeps arms the bell for itself, and wakes the helper when it returns.
 //! - The watcher is parked while a caller polls and the network says that it is looked at.

@@ -44,6 +44,9 @@ pub struct Limits {
     pub interval: Duration,
     /// The look that comes last if each comes twice as late as the one before.
     pub longest_interval: Duration,
+    /// The last look doesn't come later than after so many times what a look costs, if that is
+    /// known.
+    pub interval_per_cost: u32,
     /// Yields of the watcher in a row, before it sleeps although something is queued.
     pub watcher_yields: u32,
 }
@@ -107,6 +110,8 @@ struct Helper<T> {
     deadline: Option<T>,
     /// How soon it looks again.
     interval: Duration,
+    /// No look comes later than that.
+    longest_interval: Duration,
 }
 
 impl<T: Copy + Ord> Progress<T> {
@@ -118,6 +123,7 @@ impl<T: Copy + Ord> Progress<T> {
                 polls: false,
                 deadline: None,
                 interval: limits.interval,
+                longest_interval: limits.longest_interval,
             },
             watcher: None,
             closing: false,
@@ -258,9 +264,20 @@ impl<T: Copy + Ord> Progress<T> {
         }
     }
 
-    /// There is a watcher, and it is parked.
+    /// There is a watcher, and it is parked. While callers poll, nobody watches the network's
+    /// descriptor, so the helper looks at short intervals, until it says
+    /// [what a look costs](Self::set_look_cost).
     pub fn add_watcher(&mut self) {
         self.watcher = Some(Watcher::PARKED);
+        self.helper.longest_interval = self.limits.interval;
+    }
+
+    /// Each look of the helper interrupts the thread that uses its processor for so long. The
+    /// more, the later looks may come, though what arrives once callers have stopped waits for one.
+    pub fn set_look_cost(&mut self, cost: Duration) {
+        let (shortest, longest) = (self.limits.interval, self.limits.longest_interval);
+        let affordable = cost.saturating_mul(self.limits.interval_per_cost);
+        self.helper.longest_interval = affordable.clamp(shortest, longest);
     }
 
     /// The watcher has looked: at what has come, or whether to watch.
@@ -338,13 +355,10 @@ impl<T: Copy + Ord> Progress<T> {
     }
 
     /// A helper that looks interrupts the thread that uses its processor, so each look comes
-    /// twice as late as the one before. With a network, whose descriptor nobody else watches
-    /// meanwhile, intervals stay short.
+    /// twice as late as the one before.
     fn next_interval(&mut self) -> Duration {
         let interval = self.helper.interval;
-        if self.watcher.is_none() {
-            self.helper.interval = (interval * 2).min(self.limits.longest_interval);
-        }
+        self.helper.interval = (interval * 2).min(self.helper.longest_interval);
         interval
     }
 }
@@ -355,6 +369,7 @@ impl Default for Limits {
             disarm_after: 64,
             interval: Duration::from_micros(200),
             longest_interval: Duration::from_micros(1600),
+            interval_per_cost: 64,
             watcher_yields: 256,
         }
     }

@@ -1,5 +1,6 @@
 //! Who polls, sleeps and is rung, event by event.
 
+use core::time::Duration;
 use lintel_progress::{
     BellOrder, HelperNext, Limits, Orders, Progress, SleepStep, Sleeper, WatcherLook, WatcherNext,
 };
@@ -86,13 +87,31 @@ fn the_helper_polls_while_callers_do_then_arms_the_bell_and_sleeps() {
 }
 
 #[test]
-fn intervals_stay_short_where_a_watcher_is_parked_meanwhile() {
+fn intervals_stay_short_where_a_watcher_is_parked_meanwhile_unless_looks_are_expensive() {
     let mut machine = with_watcher();
     for _ in 0..4 {
         machine.on_poll(false);
         let (_, next) = machine.on_helper_looked(false);
         assert_eq!(next, HelperNext::PollAgain(Limits::default().interval));
     }
+    let limits = Limits::default();
+    let longest = |cost: Duration| {
+        let mut machine = with_watcher();
+        machine.set_look_cost(cost);
+        let next = (0..8).map(|_| {
+            machine.on_poll(false);
+            machine.on_helper_looked(false).1
+        });
+        next.last()
+    };
+    let after = |interval| Some(HelperNext::PollAgain(interval));
+    assert_eq!(longest(Duration::ZERO), after(limits.interval));
+    let some = Duration::from_micros(10);
+    assert_eq!(longest(some), after(some * limits.interval_per_cost));
+    assert_eq!(
+        longest(Duration::from_secs(1)),
+        after(limits.longest_interval)
+    );
 }
 
 #[test]

@@ -41,7 +41,9 @@ pub use bell::{
 pub use header::{Header, SEGMENT_BYTES, SNAPSHOT_BYTES};
 pub use lintel_progress::Sleeper;
 pub use registration::{Watch, remove_all_stale, shared_memory_of};
-pub use sched::{favour_latency, pinned_processor, this_processor, with_signals_blocked};
+pub use sched::{
+    favour_latency, pinned_processor, this_processor, timed_sleep_cost, with_signals_blocked,
+};
 pub use segment::{OpenError, Segment};
 pub use shareable::{ConvertError, PeerMemory, ShareablePlace, shareable};
 pub use snapshot::{Answer, snapshots};

@@ -6,7 +6,9 @@ use crate::owner::Owner;
 use crate::thread::spawn;
 use crate::waiting::time_until;
 use lintel_nal::{Nal, Wake};
-use lintel_presence::{Bell, LastLook, Sleeper, favour_latency, pinned_processor};
+use lintel_presence::{
+    Bell, LastLook, Sleeper, favour_latency, pinned_processor, timed_sleep_cost,
+};
 use lintel_progress::{HelperNext, Retries};
 use std::io;
 use std::sync::atomic::Ordering;
@@ -24,6 +26,10 @@ pub(crate) fn start<O: Owner>(library: LibraryRef<O>) -> io::Result<JoinHandle<(
 
 fn run<O: Owner>(library: &Library<O>) {
     let Some(bell) = library.bell() else { return };
+    if library.with_core(|core| core.wakeup.has_watcher()) == Some(true) {
+        let cost = timed_sleep_cost();
+        library.with_core(|core| core.wakeup.set_look_cost(cost));
+    }
     let mut retries = Retries::default();
     loop {
         let rings = bell.rings(Sleeper::Helper);
