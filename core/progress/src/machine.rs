@@ -44,9 +44,11 @@ pub struct Limits {
     pub interval: Duration,
     /// The look that comes last if each comes twice as late as the one before.
     pub longest_interval: Duration,
-    /// The last look doesn't come later than after so many times what a look costs, if that is
-    /// known.
-    pub interval_per_cost: u32,
+    /// If it is known what a look costs, the first one comes after so many times that at the
+    /// earliest, within the limits above.
+    pub first_per_cost: u32,
+    /// And with a network the last one after so many times that at the latest.
+    pub last_per_cost: u32,
     /// Yields of the watcher in a row, before it sleeps although something is queued.
     pub watcher_yields: u32,
 }
@@ -110,8 +112,8 @@ struct Helper<T> {
     deadline: Option<T>,
     /// How soon it looks again.
     interval: Duration,
-    /// No look comes later than that.
-    longest_interval: Duration,
+    /// How soon it looks first, and at last.
+    intervals: [Duration; 2],
 }
 
 impl<T: Copy + Ord> Progress<T> {
@@ -123,7 +125,7 @@ impl<T: Copy + Ord> Progress<T> {
                 polls: false,
                 deadline: None,
                 interval: limits.interval,
-                longest_interval: limits.longest_interval,
+                intervals: [limits.interval, limits.longest_interval],
             },
             watcher: None,
             closing: false,
@@ -230,7 +232,7 @@ impl<T: Copy + Ord> Progress<T> {
             );
         }
         self.helper.polls = false;
-        self.helper.interval = self.limits.interval;
+        self.helper.interval = self.helper.intervals[0];
         self.callers.polls_since_armed = 0;
         let orders = match is_awake {
             true => self.arm(Sleeper::Helper),
@@ -265,19 +267,24 @@ impl<T: Copy + Ord> Progress<T> {
     }
 
     /// There is a watcher, and it is parked. While callers poll, nobody watches the network's
-    /// descriptor, so the helper looks at short intervals, until it says
+    /// descriptor, so intervals stay short, until the helper says
     /// [what a look costs](Self::set_look_cost).
     pub fn add_watcher(&mut self) {
         self.watcher = Some(Watcher::PARKED);
-        self.helper.longest_interval = self.limits.interval;
+        self.helper.intervals[1] = self.helper.intervals[0];
     }
 
     /// Each look of the helper interrupts the thread that uses its processor for so long. The
-    /// more, the later looks may come, though what arrives once callers have stopped waits for one.
+    /// longer, the later it looks; with a network it doesn't look later than that is worth, for
+    /// what arrives once callers have stopped waits for a look.
     pub fn set_look_cost(&mut self, cost: Duration) {
         let (shortest, longest) = (self.limits.interval, self.limits.longest_interval);
-        let affordable = cost.saturating_mul(self.limits.interval_per_cost);
-        self.helper.longest_interval = affordable.clamp(shortest, longest);
+        let after = |times| cost.saturating_mul(times).clamp(shortest, longest);
+        let last = match self.watcher {
+            Some(_) => after(self.limits.last_per_cost),
+            None => longest,
+        };
+        self.helper.intervals = [after(self.limits.first_per_cost), last];
     }
 
     /// The watcher has looked: at what has come, or whether to watch.
@@ -358,7 +365,7 @@ impl<T: Copy + Ord> Progress<T> {
     /// twice as late as the one before.
     fn next_interval(&mut self) -> Duration {
         let interval = self.helper.interval;
-        self.helper.interval = (interval * 2).min(self.helper.longest_interval);
+        self.helper.interval = (interval * 2).min(self.helper.intervals[1]);
         interval
     }
 }
@@ -369,7 +376,8 @@ impl Default for Limits {
             disarm_after: 64,
             interval: Duration::from_micros(200),
             longest_interval: Duration::from_micros(1600),
-            interval_per_cost: 64,
+            first_per_cost: 16,
+            last_per_cost: 64,
             watcher_yields: 256,
         }
     }

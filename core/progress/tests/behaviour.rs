@@ -87,30 +87,50 @@ fn the_helper_polls_while_callers_do_then_arms_the_bell_and_sleeps() {
 }
 
 #[test]
-fn intervals_stay_short_where_a_watcher_is_parked_meanwhile_unless_looks_are_expensive() {
+fn intervals_stay_short_where_a_watcher_is_parked_meanwhile() {
     let mut machine = with_watcher();
     for _ in 0..4 {
         machine.on_poll(false);
         let (_, next) = machine.on_helper_looked(false);
         assert_eq!(next, HelperNext::PollAgain(Limits::default().interval));
     }
+}
+
+/// The first interval and the last one of a helper whose looks cost so much.
+fn intervals(mut machine: Machine, cost: Duration) -> [Duration; 2] {
+    machine.set_look_cost(cost);
+    let _ = machine.on_helper_looked(false);
+    let next = (0..8).map(|_| {
+        machine.on_poll(false);
+        match machine.on_helper_looked(false).1 {
+            HelperNext::PollAgain(interval) => interval,
+            other => panic!("callers poll, and it is to {other:?}"),
+        }
+    });
+    let all: Vec<Duration> = next.collect();
+    [all[0], all[7]]
+}
+
+#[test]
+fn the_more_a_look_costs_the_later_it_comes() {
     let limits = Limits::default();
-    let longest = |cost: Duration| {
-        let mut machine = with_watcher();
-        machine.set_look_cost(cost);
-        let next = (0..8).map(|_| {
-            machine.on_poll(false);
-            machine.on_helper_looked(false).1
-        });
-        next.last()
-    };
-    let after = |interval| Some(HelperNext::PollAgain(interval));
-    assert_eq!(longest(Duration::ZERO), after(limits.interval));
-    let some = Duration::from_micros(10);
-    assert_eq!(longest(some), after(some * limits.interval_per_cost));
+    let [cheap, dear] = [Duration::ZERO, Duration::from_secs(1)];
+    let some = Duration::from_micros(20);
+    let first = some * limits.first_per_cost;
     assert_eq!(
-        longest(Duration::from_secs(1)),
-        after(limits.longest_interval)
+        intervals(machine(), cheap),
+        [limits.interval, limits.longest_interval]
+    );
+    assert_eq!(intervals(machine(), some), [first, limits.longest_interval]);
+    assert_eq!(intervals(machine(), dear), [limits.longest_interval; 2]);
+    assert_eq!(intervals(with_watcher(), cheap), [limits.interval; 2]);
+    assert_eq!(
+        intervals(with_watcher(), some),
+        [first, some * limits.last_per_cost]
+    );
+    assert_eq!(
+        intervals(with_watcher(), dear),
+        [limits.longest_interval; 2]
     );
 }
 

@@ -26,8 +26,9 @@ const SHORT_TURN: u64 = 100_000;
 /// How much later than asked the system may wake the thread from a sleep, ns; 50,000 else.
 const TIMER_SLACK: libc::c_ulong = 1_000;
 
-/// Sleeps after which one of them was disturbed by nothing else.
+/// Sleeps of which one is disturbed by nothing else, as a rule, and the time after which none begins.
 const TIMED_SLEEPS: u32 = 4;
+const TIMED_AT_MOST: Duration = Duration::from_micros(500);
 
 /// The processor that the calling thread runs on; nothing where the system doesn't say.
 pub fn this_processor() -> Option<u32> {
@@ -66,14 +67,17 @@ pub fn favour_latency(busy: Option<usize>) {
 }
 
 /// What it takes to sleep for a moment and to be woken by the timer, which a thread that is
-/// interrupted for it loses: 3 µs, and ten times that in a virtual machine whose timers are
-/// another's. The least of some sleeps, to be asked by a thread that has timers
-/// [on time](favour_latency).
+/// interrupted for it loses: 3 µs, and ten times that in a virtual machine whose timers trap. The
+/// least of some sleeps, to be asked by a thread that has timers [on time](favour_latency).
 pub fn timed_sleep_cost() -> Duration {
-    let sleeps = (0..TIMED_SLEEPS).map(|_| {
-        let begun = Instant::now();
+    let begun = Instant::now();
+    let sleeps = (0..TIMED_SLEEPS).map_while(|_| {
+        let falls_asleep = Instant::now();
+        if falls_asleep - begun > TIMED_AT_MOST {
+            return None;
+        }
         std::thread::sleep(Duration::from_nanos(1));
-        begun.elapsed()
+        Some(falls_asleep.elapsed())
     });
     sleeps.min().unwrap_or_default()
 }

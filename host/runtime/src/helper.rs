@@ -26,10 +26,7 @@ pub(crate) fn start<O: Owner>(library: LibraryRef<O>) -> io::Result<JoinHandle<(
 
 fn run<O: Owner>(library: &Library<O>) {
     let Some(bell) = library.bell() else { return };
-    if library.with_core(|core| core.wakeup.has_watcher()) == Some(true) {
-        let cost = timed_sleep_cost();
-        library.with_core(|core| core.wakeup.set_look_cost(cost));
-    }
+    let mut knows_cost = false;
     let mut retries = Retries::default();
     loop {
         let rings = bell.rings(Sleeper::Helper);
@@ -44,6 +41,11 @@ fn run<O: Owner>(library: &Library<O>) {
             HelperNext::Retry => {
                 bell.sleep(Sleeper::Helper, rings, Some(retries.next(queued)));
                 continue;
+            }
+            HelperNext::PollAgain(_) if !knows_cost => {
+                let cost = timed_sleep_cost();
+                library.with_core(|core| core.wakeup.set_look_cost(cost));
+                knows_cost = true;
             }
             HelperNext::PollAgain(interval) => {
                 sleep_while_callers_poll(library, &bell, rings, interval);

@@ -183,10 +183,6 @@ impl Wakeup {
         self.progress.add_watcher();
     }
 
-    pub(crate) fn has_watcher(&self) -> bool {
-        self.watcher.is_some()
-    }
-
     /// Each look of the helper takes so long from the thread that uses its processor.
     pub(crate) fn set_look_cost(&mut self, cost: Duration) {
         self.progress.set_look_cost(cost);
