@@ -189,7 +189,7 @@ impl Inbound {
     #[inline(always)]
     pub(crate) fn next(&mut self) -> Result<Option<Arrival>, Corrupt> {
         if self.is_granted {
-            return Ok(self.next_moved());
+            return self.next_moved();
         }
         loop {
             let Some(record) = self.receiver.peek()? else {
@@ -257,19 +257,24 @@ impl Inbound {
         self.received.forget();
     }
 
-    /// Whether the sender has moved the body that it was granted, or won't any more.
+    /// Whether the sender has moved the body that it was granted, or won't any more. It has written
+    /// nonsense if it names a grant that is still to come.
     #[cold]
-    fn next_moved(&mut self) -> Option<Arrival> {
+    fn next_moved(&mut self) -> Result<Option<Arrival>, Corrupt> {
         self.receiver.publish_head();
         let is_closed = self.is_closed();
         let moved = self.segment.lane(self.lane).moved.load(Ordering::Acquire);
-        let is_over = moved >> 1 == self.granted & (u32::MAX >> 1);
-        if !is_over && !is_closed {
-            return None;
+        // It may be behind: grants that were revoked are dealt with when it reads them.
+        let behind = (self.granted << 1).wrapping_sub(moved & !1);
+        if behind > u32::MAX / 2 {
+            return Err(Corrupt);
+        }
+        if behind > 0 && !is_closed {
+            return Ok(None);
         }
         self.is_granted = false;
-        let is_moved = is_over && moved & 1 != 0;
-        Some(Arrival::Moved(self.origin, is_moved))
+        let is_moved = behind == 0 && moved & 1 != 0;
+        Ok(Some(Arrival::Moved(self.origin, is_moved)))
     }
 
     /// Whether the sender has rung from that processor since this was last asked.

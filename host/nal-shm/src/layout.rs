@@ -87,6 +87,10 @@ pub const fn lane_offset(lane: usize) -> usize {
     std::mem::offset_of!(Front, lanes) + lane * LANE_BYTES
 }
 
+/// Offset in a lane's entry of what the sender says of bodies that it was granted to move.
+#[cfg(feature = "test-doors")]
+pub const MOVED_OFFSET: usize = std::mem::offset_of!(Lane, moved);
+
 /// Where a lane's ring begins.
 pub const fn ring_offset(lane: usize) -> usize {
     let wide = if lane < WIDE_LANES { lane } else { WIDE_LANES };

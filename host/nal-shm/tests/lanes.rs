@@ -2,9 +2,9 @@
 //! die, of two.
 
 use lintel_claim::{Claim, Lease, Region};
-use lintel_nal::{Arrival, Nal, Outgoing, Payload, Wake};
+use lintel_nal::{Arrival, Moved, Nal, Outgoing, Payload, Wake};
 use lintel_nal_shm::ShmNal;
-use lintel_nal_shm::layout::{lane_offset, ring_offset};
+use lintel_nal_shm::layout::{MOVED_OFFSET, lane_offset, ring_offset};
 use lintel_presence::Segment;
 use lintel_ring::{MAX_PAYLOAD, SLOTS};
 use lintel_types::ProcessId;
@@ -408,13 +408,52 @@ fn a_sender_that_writes_nonsense_is_quarantined_alone() {
     );
 }
 
+/// Writes a word of the entry of the first lane of process 1.
+fn write_first_lane(job: &str, offset: usize, value: u32) {
+    let segment = Segment::open(job, name(1)).expect("it is alive");
+    let at = lane_offset(0) + offset;
+    // SAFETY: a lane's entry lies in the segment, and its words are aligned.
+    let word = unsafe { AtomicU32::from_ptr(segment.start().add(at).cast()) };
+    word.store(value, Ordering::Release);
+}
+
 /// Writes the state of a lane that no sender has into the first lane of process 1, as only its
 /// receiver may.
 fn free_first_lane(job: &str) {
-    let segment = Segment::open(job, name(1)).expect("it is alive");
-    // SAFETY: a lane's entry lies in the segment, aligned, and begins with its state.
-    let state = unsafe { AtomicU32::from_ptr(segment.start().add(lane_offset(0)).cast()) };
-    state.store(0, Ordering::Release);
+    write_first_lane(job, 0, 0);
+}
+
+#[test]
+fn a_sender_that_claims_to_have_moved_a_body_before_it_was_granted_is_quarantined() {
+    const GRANTS: u32 = 3;
+    let job = job();
+    let (mut to, mut from) = (open(&job, 1), open(&job, 2));
+    send(&mut to, 2, 9);
+    for grant in 1..=GRANTS {
+        send(&mut from, 1, 1);
+        let Some(Arrival::Message(origin, ..)) = to.next() else {
+            panic!("grant {grant}: nothing has arrived");
+        };
+        to.begin_parts(origin, 4096);
+        to.leave_to(origin);
+        assert_eq!(drain(&mut to), [], "grant {grant}: it isn't moved");
+        if grant < GRANTS {
+            from.note_moved(name(1), Moved::Whole);
+            assert!(matches!(to.next(), Some(Arrival::Moved(_, true))));
+            to.done(origin);
+        }
+    }
+    for behind in 1..GRANTS {
+        write_first_lane(&job, MOVED_OFFSET, (GRANTS - behind) << 1 | 1);
+        assert_eq!(
+            drain(&mut to),
+            [],
+            "it hasn't read that grants were revoked"
+        );
+    }
+    write_first_lane(&job, MOVED_OFFSET, (GRANTS + 1) << 1 | 1);
+    assert_eq!(drain(&mut to), [Seen::Lost(name(2))]);
+    assert_eq!(to.diagnostics().corrupt_lanes, 1);
 }
 
 #[test]
