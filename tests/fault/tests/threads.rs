@@ -63,6 +63,26 @@ fn threads_of_two_processes_operate_on_all_kinds_of_entries_and_nothing_is_lost(
 }
 
 #[test]
+fn receives_of_threads_get_their_messages_in_order_expected_or_not() {
+    let mut random = Random::from_env();
+    let job = Job::new(env!("CARGO_BIN_EXE_fault-worker"));
+    for _ in 0..rounds() {
+        let seed = random.below(1 << 32).to_string();
+        let start = |[pid, other]: [&str; 2]| job.start(&["matched-threads", pid, other, &seed]);
+        let mut workers = [["11", "12"], ["12", "11"]].map(start);
+        workers.iter_mut().for_each(|it| _ = it.expect("ready"));
+        workers.iter_mut().for_each(|it| it.send("go"));
+        workers.iter_mut().for_each(|it| _ = it.expect("done"));
+        for mut worker in workers {
+            worker.send("quit");
+            worker.expect("bye");
+            worker.succeed();
+        }
+    }
+    assert_eq!(job.shared_memory_names(), Vec::<String>::new());
+}
+
+#[test]
 fn waits_end_with_what_they_wait_for_whenever_they_begin() {
     let mut random = Random::from_env();
     let job = Job::new(env!("CARGO_BIN_EXE_fault-worker"));

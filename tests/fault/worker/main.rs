@@ -5,6 +5,7 @@ mod direct;
 mod ended_waits;
 mod forked;
 mod load;
+mod matched_threads;
 mod mixed_threads;
 mod put_once;
 mod script;
@@ -39,6 +40,9 @@ fn main() -> ExitCode {
         ["script", pid] => script::run(number(pid)),
         ["threads", pid, other] => threads::run(number(pid), number(other)),
         ["ended-waits", pid, seed] => ended_waits::run(number(pid), number(seed)),
+        ["matched-threads", pid, other, seed] => {
+            matched_threads::run(number(pid), number(other), number(seed))
+        }
         ["mixed-threads", pid, other, seed] => {
             mixed_threads::run(number(pid), number(other), number(seed))
         }
