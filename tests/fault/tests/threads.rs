@@ -1,6 +1,6 @@
 //! Several threads of a process on one interface. `LINTEL_TEST_ROUNDS` repeats them more often.
 
-use lintel_fault::job::Job;
+use lintel_fault::job::{Job, Worker};
 use lintel_fault::random::{Random, rounds};
 use std::collections::BTreeMap;
 
@@ -13,9 +13,7 @@ fn threads_share_an_interface_a_queue_and_a_counter_and_abort_wakes_them_all() {
         let mut one = job.start(&["threads", "11", "12"]);
         one.expect("done");
         one.succeed();
-        other.send("quit");
-        other.expect("bye");
-        other.succeed();
+        end(other);
     }
     assert_eq!(job.shared_memory_names(), Vec::<String>::new());
 }
@@ -26,11 +24,7 @@ fn threads_of_two_processes_operate_on_all_kinds_of_entries_and_nothing_is_lost(
     let job = Job::new(env!("CARGO_BIN_EXE_fault-worker"));
     for _ in 0..rounds() {
         let seed = random.below(1 << 32).to_string();
-        let start =
-            |[pid, other]: [&str; 2]| job.start(&["mixed-threads", pid, other, seed.as_str()]);
-        let mut workers = [["11", "12"], ["12", "11"]].map(start);
-        workers.iter_mut().for_each(|it| _ = it.expect("ready"));
-        workers.iter_mut().for_each(|it| it.send("go"));
+        let mut workers = start_two(&job, "mixed-threads", &seed);
         let mut done = BTreeMap::<String, Vec<u64>>::new();
         for worker in &mut workers {
             for _ in 0..2 {
@@ -53,11 +47,7 @@ fn threads_of_two_processes_operate_on_all_kinds_of_entries_and_nothing_is_lost(
             worker.send("totals");
             assert_eq!(worker.line(), sums, "at {pid}, seed {seed}");
         }
-        for mut worker in workers {
-            worker.send("quit");
-            worker.expect("bye");
-            worker.succeed();
-        }
+        workers.into_iter().for_each(end);
     }
     assert_eq!(job.shared_memory_names(), Vec::<String>::new());
 }
@@ -68,16 +58,9 @@ fn receives_of_threads_get_their_messages_in_order_expected_or_not() {
     let job = Job::new(env!("CARGO_BIN_EXE_fault-worker"));
     for _ in 0..rounds() {
         let seed = random.below(1 << 32).to_string();
-        let start = |[pid, other]: [&str; 2]| job.start(&["matched-threads", pid, other, &seed]);
-        let mut workers = [["11", "12"], ["12", "11"]].map(start);
-        workers.iter_mut().for_each(|it| _ = it.expect("ready"));
-        workers.iter_mut().for_each(|it| it.send("go"));
+        let mut workers = start_two(&job, "matched-threads", &seed);
         workers.iter_mut().for_each(|it| _ = it.expect("done"));
-        for mut worker in workers {
-            worker.send("quit");
-            worker.expect("bye");
-            worker.succeed();
-        }
+        workers.into_iter().for_each(end);
     }
     assert_eq!(job.shared_memory_names(), Vec::<String>::new());
 }
@@ -93,4 +76,23 @@ fn waits_end_with_what_they_wait_for_whenever_they_begin() {
         worker.succeed();
     }
     assert_eq!(job.shared_memory_names(), Vec::<String>::new());
+}
+
+/// Two workers that know each other, both at work.
+fn start_two(job: &Job, work: &str, seed: &str) -> [Worker; 2] {
+    let names = [["11", "12"], ["12", "11"]];
+    let mut workers = names.map(|[pid, other]| job.start(&[work, pid, other, seed]));
+    for worker in &mut workers {
+        worker.expect("ready");
+    }
+    for worker in &mut workers {
+        worker.send("go");
+    }
+    workers
+}
+
+fn end(mut worker: Worker) {
+    worker.send("quit");
+    worker.expect("bye");
+    worker.succeed();
 }

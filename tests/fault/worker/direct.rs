@@ -1,13 +1,12 @@
 //! Exposes memory that peers can map, or private memory if `PTL_SHARE_MEMORY` is set, by an entry that neither posts nor counts, and operates on
 //! that of others.
 
-use crate::{Done, number};
+use crate::{Done, number, serve, unknown};
 use lintel_fault::memory::Memory;
 use lintel_fault::rig::{self, Descriptor, SUM};
 use lintel_presence::{PeerMemory, shareable};
 use lintel_types::{Error, EventKind, Handle, NiFail};
 use portals4_abi::{AckRequest, Interface, Queue, ShareableMemory, Sink, UserMemory};
-use std::io::BufRead;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -35,9 +34,9 @@ pub fn run(pid: u32) -> Done {
     let mut worker = Worker::new(pid).map_err(|why| why.to_string())?;
     worker.append(worker.memory.address())?;
     println!("ready");
-    for line in std::io::stdin().lock().lines().map_while(Result::ok) {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        match words.as_slice() {
+    let interface = worker.interface.clone();
+    serve(&interface, |words| {
+        match words {
             ["fetch", peer] => println!("{}", worker.fetch(number(peer))),
             ["operate", peer] => worker.operate(number(peer))?,
             ["try-unlink"] => match portals::PtlMEUnlink(worker.entry) {
@@ -62,15 +61,10 @@ pub fn run(pid: u32) -> Done {
                 worker.stays_as_written("the interface was closed")?;
                 println!("closed");
             }
-            ["quit"] => {
-                worker.interface.close().map_err(|why| why.to_string())?;
-                println!("bye");
-                return Ok(());
-            }
-            words => return Err(format!("unknown command: {words:?}")),
+            words => return unknown(words),
         }
-    }
-    Ok(())
+        Ok(())
+    })
 }
 
 impl Worker {

@@ -12,6 +12,8 @@ mod script;
 mod shm_receiver;
 mod threads;
 
+use portals4_abi::Interface;
+use std::io::BufRead;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -74,4 +76,22 @@ fn work(pid: &str, peers: &str, seed: &str) -> load::Work {
 
 fn number(word: &str) -> u32 {
     word.parse().expect("a number")
+}
+
+/// Carries out commands from stdin until it ends, or `quit` closes the interface.
+fn serve(interface: &Interface, mut carry_out: impl FnMut(&[&str]) -> Done) -> Done {
+    for line in std::io::stdin().lock().lines().map_while(Result::ok) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        if let ["quit"] = words.as_slice() {
+            interface.close().map_err(|why| why.to_string())?;
+            println!("bye");
+            break;
+        }
+        carry_out(&words)?;
+    }
+    Ok(())
+}
+
+fn unknown(words: &[&str]) -> Done {
+    Err(format!("unknown command: {words:?}"))
 }

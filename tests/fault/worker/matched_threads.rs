@@ -1,13 +1,12 @@
 //! Threads that exchange matched messages as MPI does: receives that are used once, unexpected messages
 //! on the overflow list, and one event queue for all threads of a process.
 
-use crate::Done;
+use crate::{Done, serve, unknown};
 use lintel_fault::memory::Memory;
 use lintel_fault::random::Random;
 use lintel_fault::rig::{self, Descriptor, PATIENCE, PORTAL};
 use lintel_types::{Event, EventKind, Handle, List, NiFail, UID_ANY};
 use portals4_abi::{AckRequest, EntrySpec, Interface, Queue, Transfer, options};
-use std::io::BufRead;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -66,21 +65,14 @@ struct Process {
 pub fn run(pid: u32, other: u32, seed: u32) -> Done {
     let process = Process::new(pid)?;
     println!("ready");
-    for line in std::io::stdin().lock().lines().map_while(Result::ok) {
-        match line.as_str() {
-            "go" => {
-                process.exchange(other, seed.into())?;
-                println!("done");
-            }
-            "quit" => {
-                process.interface.close().map_err(|why| why.to_string())?;
-                println!("bye");
-                return Ok(());
-            }
-            line => return Err(format!("unknown command: {line}")),
+    serve(&process.interface, |words| match words {
+        ["go"] => {
+            process.exchange(other, seed.into())?;
+            println!("done");
+            Ok(())
         }
-    }
-    Ok(())
+        words => unknown(words),
+    })
 }
 
 impl Process {

@@ -1,6 +1,6 @@
 //! Threads that put, get and add on one interface, to entries of each kind, while entries come and go.
 
-use crate::Done;
+use crate::{Done, serve, unknown};
 use lintel_fault::memory::Memory;
 use lintel_fault::random::Random;
 use lintel_fault::rig::{self, Descriptor, SUM};
@@ -9,7 +9,6 @@ use portals4_abi::{
     AckRequest, CallError, Counter, EntrySpec, Interface, Queue, Sink, Transfer, Trigger, options,
 };
 use std::fmt;
-use std::io::BufRead;
 use std::ops::AddAssign;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -72,24 +71,18 @@ struct Worker {
 pub fn run(pid: u32, other: u32, seed: u32) -> Done {
     let worker = Worker::new(pid).map_err(|why| why.to_string())?;
     println!("ready");
-    for line in std::io::stdin().lock().lines().map_while(Result::ok) {
-        let words: Vec<&str> = line.split(' ').collect();
-        match words.as_slice() {
+    serve(&worker.interface, |words| {
+        match words {
             ["go"] => {
                 for (target, tally) in worker.operate(pid, other, seed.into())? {
                     println!("did {target} {tally}");
                 }
             }
             ["totals"] => println!("{}", worker.totals()?),
-            ["quit"] => {
-                worker.interface.close().map_err(|why| why.to_string())?;
-                println!("bye");
-                return Ok(());
-            }
-            words => return Err(format!("unknown command: {words:?}")),
+            words => return unknown(words),
         }
-    }
-    Ok(())
+        Ok(())
+    })
 }
 
 impl Worker {
