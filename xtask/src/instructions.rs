@@ -238,11 +238,11 @@ impl Budget {
         })
     }
 
-    /// Counts of a call without those of rounds in which the helper had handled the message:
-    /// far less than it takes.
+    /// Counts of a call without those of rounds in which the helper had handled the message, or
+    /// had received it: far less than it takes.
     fn plausible(&self, name: &str, sums: Vec<u64>) -> Vec<u64> {
         let least = match self.calls.get(name) {
-            Some(budget) if name.contains(ARRIVAL) => budget / 2,
+            Some(budget) if name.contains(ARRIVAL) => budget * 2 / 3,
             _ => 0,
         };
         let enough: Vec<u64> = sums.iter().copied().filter(|sum| *sum > least).collect();

@@ -285,6 +285,8 @@ static void count_arrivals(struct side *side, struct shared *shared)
     ptl_event_t    event;
     ptl_ct_event_t value;
     receive_often(side, shared);
+    /* What the peer still has to acknowledge would arrive with the put. */
+    settle(side);
     command(shared, PUT_EVENT);
     COUNTED("put arrives, event taken", PTL_OK, PtlEQGet(side->portal_eq, &event));
     settle(side);
