@@ -113,7 +113,8 @@ struct Helper<T> {
     /// How soon it looks again.
     interval: Duration,
     /// How soon it looks first, and at last.
-    intervals: [Duration; 2],
+    first_interval: Duration,
+    last_interval: Duration,
 }
 
 impl<T: Copy + Ord> Progress<T> {
@@ -125,7 +126,8 @@ impl<T: Copy + Ord> Progress<T> {
                 polls: false,
                 deadline: None,
                 interval: limits.interval,
-                intervals: [limits.interval, limits.longest_interval],
+                first_interval: limits.interval,
+                last_interval: limits.longest_interval,
             },
             watcher: None,
             closing: false,
@@ -232,7 +234,7 @@ impl<T: Copy + Ord> Progress<T> {
             );
         }
         self.helper.polls = false;
-        self.helper.interval = self.helper.intervals[0];
+        self.helper.interval = self.helper.first_interval;
         self.callers.polls_since_armed = 0;
         let orders = match is_awake {
             true => self.arm(Sleeper::Helper),
@@ -271,7 +273,7 @@ impl<T: Copy + Ord> Progress<T> {
     /// [what a look costs](Self::set_look_cost).
     pub fn add_watcher(&mut self) {
         self.watcher = Some(Watcher::PARKED);
-        self.helper.intervals[1] = self.helper.intervals[0];
+        self.helper.last_interval = self.helper.first_interval;
     }
 
     /// Each look of the helper interrupts the thread that uses its processor for so long. The
@@ -280,11 +282,10 @@ impl<T: Copy + Ord> Progress<T> {
     pub fn set_look_cost(&mut self, cost: Duration) {
         let (shortest, longest) = (self.limits.interval, self.limits.longest_interval);
         let after = |times| cost.saturating_mul(times).clamp(shortest, longest);
-        let last = match self.watcher {
-            Some(_) => after(self.limits.last_per_cost),
-            None => longest,
-        };
-        self.helper.intervals = [after(self.limits.first_per_cost), last];
+        self.helper.first_interval = after(self.limits.first_per_cost);
+        if self.watcher.is_some() {
+            self.helper.last_interval = after(self.limits.last_per_cost);
+        }
     }
 
     /// The watcher has looked: at what has come, or whether to watch.
@@ -365,7 +366,7 @@ impl<T: Copy + Ord> Progress<T> {
     /// twice as late as the one before.
     fn next_interval(&mut self) -> Duration {
         let interval = self.helper.interval;
-        self.helper.interval = (interval * 2).min(self.helper.intervals[1]);
+        self.helper.interval = (interval * 2).min(self.helper.last_interval);
         interval
     }
 }

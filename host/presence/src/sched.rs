@@ -67,8 +67,8 @@ pub fn favour_latency(busy: Option<usize>) {
 }
 
 /// What it takes to sleep for a moment and to be woken by the timer, which a thread that is
-/// interrupted for it loses: 3 µs, and ten times that in a virtual machine whose timers trap. The
-/// least of some sleeps, to be asked by a thread that has timers [on time](favour_latency).
+/// interrupted for it loses: 27 to 41 µs in a virtual machine whose timers trap. The least of some
+/// sleeps, to be asked by a thread that has timers [on time](favour_latency).
 pub fn timed_sleep_cost() -> Duration {
     let begun = Instant::now();
     let sleeps = (0..TIMED_SLEEPS).map_while(|_| {

@@ -254,25 +254,18 @@ impl<'a> Thread<'a> {
         let mut random = Random::new(seed ^ self.tag << 8 ^ u64::from(self.other) << 16);
         for number in 0..BURSTS {
             let count = burst(seed, self.tag, number);
-            match random.below(4) {
-                0 => {
-                    self.post(count)?;
-                    self.send(count)?;
-                }
-                1 => {
-                    self.send(count)?;
-                    self.search()?;
-                    self.post(count)?;
-                }
-                2 => {
-                    self.send(count)?;
-                    self.append_and_unlink()?;
-                    self.post(count)?;
-                }
-                _ => {
-                    self.send(count)?;
-                    self.post(count)?;
-                }
+            let way = random.below(4);
+            if way == 0 {
+                self.post(count)?;
+            }
+            self.send(count)?;
+            match way {
+                1 => self.search()?,
+                2 => self.append_and_unlink()?,
+                _ => {}
+            }
+            if way != 0 {
+                self.post(count)?;
             }
             self.await_acknowledgements(count)?;
             let milliseconds = random.below(2) as u32;
