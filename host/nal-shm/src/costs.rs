@@ -32,6 +32,9 @@ const UNKNOWN_TOGETHER: u64 = 256 * 1024;
 
 /// The part of a body's time that it may take to find out whether the peer polls.
 const ASKING_PART: f32 = 1.0 / 8.0;
+/// The part of the time to copy a long body for which its initiator waits until the peer shows that it
+/// polls.
+const PATIENT_PART: f32 = 1.0 / 64.0;
 
 /// The threshold's least value, and what holds before anything is known, bytes.
 pub(crate) const LEAST: u64 = 2048;
@@ -525,18 +528,22 @@ impl Choice {
         }
     }
 
-    /// How long the initiator waits for a peer to show that it polls: not longer than the copy
-    /// takes beside its length.
-    pub(crate) fn patience(&self) -> Duration {
-        let call_ns = match self.costs {
-            Costs::Measured(copy) => copy.call_ns,
+    /// How long the initiator of a body waits for a peer to show that it polls: not longer than the
+    /// copy takes beside its length, and a small part of what that takes. A peer that is about to
+    /// wait, or is interrupted, is worth a few microseconds of a long copy.
+    pub(crate) fn patience(&self, length: u64) -> Duration {
+        let ns = match self.costs {
+            Costs::Measured(copy) => {
+                copy.call_ns + length as f32 * copy.kib_ns / 1024.0 * PATIENT_PART
+            }
             Costs::Set(_) => FIXED_NS,
         };
-        Duration::from_nanos(call_ns as u64)
+        Duration::from_nanos(ns as u64)
     }
 
     /// The peer has shown that it polls, so long after it was asked.
     pub(crate) fn answered(&mut self, took: Duration) {
+        let took = took.min(self.patience(0));
         self.answered.add(took.as_nanos() as f32);
     }
 
@@ -733,6 +740,17 @@ mod tests {
             let costs = Costs::Measured(SystemCopy { call_ns, kib_ns });
             assert!((LEAST_TOGETHER..=MOST_TOGETHER).contains(&costs.together()));
         }
+    }
+
+    #[test]
+    fn a_peer_has_a_small_part_of_a_long_copys_time_to_show_that_it_polls() {
+        let mut choice = Choice::new(COSTS);
+        let call = Duration::from_nanos(440);
+        assert_eq!(choice.patience(0), call);
+        let long = (4096.0 * 35.0 * PATIENT_PART) as u64;
+        assert_eq!(choice.patience(4 << 20), call + Duration::from_nanos(long));
+        choice.answered(choice.patience(4 << 20));
+        assert_eq!(choice.answered.0, Some(440.0), "bodies of all lengths");
     }
 
     #[test]

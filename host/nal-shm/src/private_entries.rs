@@ -120,7 +120,7 @@ impl Peer {
         // Most often neither: then nothing is looked at that the peer writes to.
         (is_asleep || self.choice.copies_at_once(length))
             && self.has_read_all()
-            && (is_asleep || !self.polls())
+            && (is_asleep || !self.polls(length))
     }
 
     /// Whether so many bytes are sent to the peer in any case; else it is to be asked for whether
@@ -216,7 +216,7 @@ impl Peer {
             && match is_joint {
                 // If it doesn't take any part, nobody waits for it.
                 true => !self.is_asleep() && self.joining.grants(),
-                false => is_long && self.has_read_all() && self.polls(),
+                false => is_long && self.has_read_all() && self.polls(length),
             };
         would_move.then_some(Parts { bytes, is_joint })
     }
@@ -237,7 +237,7 @@ impl Peer {
 
     /// Whether a caller of the peer polls, who has read all so far but a probe: it has long done
     /// so, or reads a probe at once. One that isn't read rings nobody, and stands for later ones.
-    fn polls(&mut self) -> bool {
+    fn polls(&mut self, length: u64) -> bool {
         if caller_waits(&self.segment) {
             return true;
         }
@@ -249,13 +249,12 @@ impl Peer {
         }
         self.note_probe();
         let asked = Instant::now();
-        let patience = self.choice.patience();
+        let patience = self.choice.patience(length);
         loop {
             let is_drained = self.sender.is_drained();
             let took = asked.elapsed();
             if is_drained {
-                // Longer if this thread was interrupted.
-                self.choice.answered(took.min(patience));
+                self.choice.answered(took);
                 return true;
             }
             if took >= patience {
