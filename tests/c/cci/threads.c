@@ -33,16 +33,17 @@
 #define LONGEST 1000
 #define EXCHANGES 500
 #define MEMORY (64 << 10)
-#define VISITS 150
+/* Connections that come and go. */
+#define BRIEF 150
 
-enum kind { MESSAGE, WRITTEN, VISIT };
+enum kind { MESSAGE, WRITTEN, GREETING };
 
 struct message {
     uint32_t      kind, sender, number, length;
     unsigned char body[LONGEST];
 };
 
-/* What a side tells the other one about its memory. */
+/* What a side sends the other one ahead of all. */
 struct offer {
     struct cci_rma_handle memory;
     char                  uri[256];
@@ -64,9 +65,9 @@ static struct sender     senders[SENDERS];
 static cci_connection_t *for_memory;
 static struct offer      offered;
 static atomic_uchar      has_arrived[SENDERS][MESSAGES];
-static atomic_int        arrived, written, visits, accepted, is_over;
+static atomic_int        arrived, written, greetings, accepted, is_over;
 static atomic_int        exchanged;
-static atomic_uintptr_t  visitor;
+static atomic_uintptr_t  brief_connection;
 
 static size_t header(void) { return offsetof(struct message, body); }
 
@@ -104,8 +105,8 @@ static void receive(const cci_event_t *event)
         atomic_fetch_add(&written, 1);
         break;
     default:
-        CHECK(message.kind == VISIT);
-        atomic_fetch_add(&visits, 1);
+        CHECK(message.kind == GREETING);
+        atomic_fetch_add(&greetings, 1);
     }
 }
 
@@ -140,8 +141,8 @@ static void take(cci_event_t *event)
         atomic_fetch_add(&accepted, 1);
         break;
     case CCI_EVENT_CONNECT:
-        CHECK(event->connect.status == CCI_SUCCESS && event->connect.context == &visitor);
-        CHECK(atomic_exchange(&visitor, (uintptr_t)event->connect.connection) == 0);
+        CHECK(event->connect.status == CCI_SUCCESS && event->connect.context == &brief_connection);
+        CHECK(atomic_exchange(&brief_connection, (uintptr_t)event->connect.connection) == 0);
         break;
     default:
         CHECK(!"an event that nobody expects");
@@ -257,17 +258,18 @@ static void *exchange(void *argument)
 
 /* ---- connections ---- */
 
-/* Connects, says so, and leaves. */
-static void *visit(void *argument)
+/* Connects, greets, and disconnects. */
+static void *connect_briefly(void *argument)
 {
     const char    *uri   = argument;
-    struct message hello = {.kind = VISIT};
+    struct message hello = {.kind = GREETING};
     struct timeval limit = {LIMIT, 0};
-    for (int number = 0; number < VISITS; number++) {
+    for (int number = 0; number < BRIEF; number++) {
         cci_connection_t *connection;
         cci_conn_attribute_t attribute = number % 2 ? CCI_CONN_ATTR_RO : CCI_CONN_ATTR_RU;
-        CHECK(cci_connect(endpoint, uri, NULL, 0, attribute, &visitor, 0, &limit) == CCI_SUCCESS);
-        while (!(connection = (cci_connection_t *)atomic_exchange(&visitor, 0)))
+        CHECK(cci_connect(endpoint, uri, NULL, 0, attribute, &brief_connection, 0, &limit)
+              == CCI_SUCCESS);
+        while (!(connection = (cci_connection_t *)atomic_exchange(&brief_connection, 0)))
             sched_yield();
         CHECK(cci_send(connection, &hello, (uint32_t)header(), NULL, CCI_FLAG_BLOCKING)
               == CCI_SUCCESS);
@@ -353,18 +355,18 @@ static void run(int other, int is_server)
     for (each = 0; each < SENDERS; each++)
         CHECK(pthread_create(&threads[started++], NULL, send_all, &senders[each]) == 0);
     CHECK(pthread_create(&threads[started++], NULL, exchange, &theirs.memory) == 0);
-    CHECK(pthread_create(&threads[started++], NULL, visit, theirs.uri) == 0);
+    CHECK(pthread_create(&threads[started++], NULL, connect_briefly, theirs.uri) == 0);
     for (joined = TAKERS; joined < started; joined++)
         CHECK(pthread_join(threads[joined], NULL) == 0);
     while (atomic_load(&arrived) < SENDERS * MESSAGES || atomic_load(&written) < EXCHANGES
-           || atomic_load(&visits) < VISITS)
+           || atomic_load(&greetings) < BRIEF)
         sched_yield();
     meet(other, &word, &word, 1);
     atomic_store(&is_over, 1);
     for (joined = 0; joined < TAKERS; joined++)
         CHECK(pthread_join(threads[joined], NULL) == 0);
     CHECK(atomic_load(&arrived) == SENDERS * MESSAGES && atomic_load(&written) == EXCHANGES);
-    CHECK(atomic_load(&visits) == VISITS && atomic_load(&accepted) == VISITS);
+    CHECK(atomic_load(&greetings) == BRIEF && atomic_load(&accepted) == BRIEF);
     meet(other, &word, &word, 1);
     CHECK(cci_rma_deregister(endpoint, memory) == CCI_SUCCESS);
     CHECK(cci_destroy_endpoint(endpoint) == CCI_SUCCESS);
