@@ -258,7 +258,7 @@ impl Peer {
     /// may be accessed quickly, until something is sent.
     #[inline(always)]
     fn may_access(&mut self) -> bool {
-        if self.waits() || self.closed || !self.sender.is_drained() {
+        if self.waits() || self.closed || !self.has_read_all() {
             return false;
         }
         self.quick.left -= 1;

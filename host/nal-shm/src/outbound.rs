@@ -12,13 +12,13 @@ use crate::tally::Tally;
 use lintel_claim::{Claim, Key, Lease, Lent, Loan, copy_vectored};
 use lintel_memory::{length, part};
 use lintel_presence::{
-    OpenError, Segment, caller_waits, helper_sleeps, is_armed, is_registered_for_barriers, ring,
-    ring_armed, this_processor, wake_helper,
+    OpenError, Segment, caller_waits, helper_defers_acknowledgements, helper_sleeps, is_armed,
+    is_registered_for_barriers, ring, ring_armed, this_processor, wake_helper,
 };
 use lintel_ring::{Full, INLINE, MAX_PAYLOAD, Sender};
 use lintel_snapshot::{Count, Path, Traffic};
 use lintel_types::ProcessId;
-use lintel_wire::{OPERAND_BYTES, Words};
+use lintel_wire::{Kind, Message, OPERAND_BYTES, Words};
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::atomic::{Ordering, fence};
@@ -318,7 +318,7 @@ impl Peer {
             }
             _ => return self.push_parts(&{ *words }, operand, pieces),
         };
-        pushed.is_ok() && self.ring_bell()
+        pushed.is_ok() && (!self.is_asleep() || self.ring_for(words[0]))
     }
 
     /// Rings if the peer sleeps; false if it has ended.
@@ -346,6 +346,18 @@ impl Peer {
         if self.is_asleep() && !helper_sleeps(&self.segment) {
             self.ring_sleeper();
         }
+    }
+
+    /// Rings the peer, which sleeps, for a record that begins with this word, unless it is an
+    /// acknowledgement that may wait for the peer's next call; false if the peer has ended.
+    #[cold]
+    pub(crate) fn ring_for(&mut self, first: u64) -> bool {
+        let is_acknowledgement = matches!(
+            Message::kind(first),
+            Kind::Acknowledgement | Kind::Acknowledgements
+        );
+        let may_wait = is_acknowledgement && helper_defers_acknowledgements(&self.segment);
+        may_wait && self.leave_unread() || self.ring_sleeper()
     }
 
     #[cold]

@@ -44,7 +44,8 @@ impl Default for Away {
     }
 }
 
-/// The records sent last, as far as the peer needn't read them soon: probes and announcements. By
+/// The records sent last, as far as the peer needn't read them soon: probes, announcements, and
+/// acknowledgements that don't ring. By
 /// the ring's position ahead of them and behind them, in slots.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Silent {
@@ -231,6 +232,20 @@ impl Peer {
             return false;
         }
         let end = self.sender.position().0;
+        self.silent = Silent { begin, end };
+        true
+    }
+
+    /// Leaves the record that was sent last, an acknowledgement, which takes one slot, until the peer
+    /// reads the next one or makes a call; false if it has left too many of them unread.
+    pub(crate) fn leave_unread(&mut self) -> bool {
+        let end = self.sender.position().0;
+        let last = end.wrapping_sub(1);
+        let follows = self.silent.end == last && !self.sender.is_drained_up_to(last);
+        let begin = if follows { self.silent.begin } else { last };
+        if end.wrapping_sub(begin) > MOST_SILENT {
+            return false;
+        }
         self.silent = Silent { begin, end };
         true
     }

@@ -66,17 +66,17 @@ impl ShmNal {
             return None;
         }
         match peer.is_asleep() {
-            true => self.wake_quickly(place),
+            true => self.wake_quickly(place, words[0]),
             false => Some(()),
         }
     }
 
-    /// Rings a peer for what was sent to it.
+    /// Rings a peer for what was sent to it, which begins with this word.
     #[cold]
     #[inline(never)]
-    fn wake_quickly(&mut self, place: &SendPlace) -> Option<()> {
+    fn wake_quickly(&mut self, place: &SendPlace, first: u64) -> Option<()> {
         let peer = &mut self.peers[place.peer as usize];
-        let is_alive = peer.ring_sleeper();
+        let is_alive = peer.ring_for(first);
         self.away_from = self.away_from.min(peer.away_from());
         is_alive.then_some(())
     }

@@ -3,8 +3,8 @@
 use lintel_nal::{Arrival, Nal, Outgoing, Wake};
 use lintel_nal_shm::{Costs, EAGER, ShmNal};
 use lintel_presence::{Bell, Segment, Sleeper};
-use lintel_types::ProcessId;
-use lintel_wire::Words;
+use lintel_types::{InterfaceNumber, ProcessId};
+use lintel_wire::{Acknowledgements, Words};
 use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -57,6 +57,12 @@ impl Pair {
     }
 
     /// Sends while rings of the receiver are held.
+    /// Sends an acknowledgement.
+    fn acknowledge(&mut self) {
+        let words = Acknowledgements::new(InterfaceNumber::default()).to_words();
+        send_words(&mut self.from, &self.to, &words);
+    }
+
     fn send_unrung(&mut self) {
         let to = self.to.process();
         self.from.hold_rings(to, true);
@@ -75,11 +81,15 @@ impl Pair {
 }
 
 fn send(from: &mut ShmNal, to: &ShmNal) {
+    send_words(from, to, &Words::default());
+}
+
+fn send_words(from: &mut ShmNal, to: &ShmNal, words: &Words) {
     let body = Outgoing::Copied {
         operand: None,
         pieces: &[],
     };
-    let sent = from.send(to.process(), &Words::default(), body);
+    let sent = from.send(to.process(), words, body);
     sent.expect("the receiver is alive");
 }
 
@@ -144,6 +154,58 @@ fn what_is_sent_after_a_held_ring_rings_for_both() {
     pair.send();
     assert_eq!(pair.rings(), [helper + 1, caller]);
     assert!(pair.from.ring_due().is_none());
+}
+
+#[test]
+fn acknowledgements_wait_for_the_next_call_or_message_if_the_receiver_lets_them() {
+    let mut pair = Pair::new();
+    pair.bell.defer_acknowledgements(true);
+    pair.bell.arm(Sleeper::Helper);
+    let [helper, caller] = pair.rings();
+    (0..3).for_each(|_| pair.acknowledge());
+    assert_eq!(pair.rings(), [helper, caller]);
+    pair.from.wake_peers();
+    assert_eq!(pair.rings(), [helper, caller], "nor is anybody woken");
+    pair.send();
+    assert_eq!(pair.rings(), [helper + 1, caller]);
+    (0..4).for_each(|_| pair.receive());
+}
+
+#[test]
+fn many_acknowledgements_that_nobody_reads_ring() {
+    let mut pair = Pair::new();
+    pair.bell.defer_acknowledgements(true);
+    pair.bell.arm(Sleeper::Helper);
+    let [helper, caller] = pair.rings();
+    let sent = (1..=1000).find(|_| {
+        pair.acknowledge();
+        pair.rings() != [helper, caller]
+    });
+    let sent = sent.expect("at last one rings");
+    assert!(sent > 10, "{sent}");
+    (0..sent).for_each(|_| pair.receive());
+    pair.bell.arm(Sleeper::Helper);
+    for _ in 0..10 * sent {
+        pair.acknowledge();
+        pair.receive();
+    }
+    assert_eq!(pair.rings(), [helper + 1, caller], "all were read");
+}
+
+#[test]
+fn an_acknowledgement_rings_a_caller_that_sleeps_and_a_receiver_that_wants_it() {
+    let mut pair = Pair::new();
+    pair.bell.defer_acknowledgements(true);
+    pair.bell.arm(Sleeper::Helper);
+    let [helper, caller] = pair.rings();
+    pair.acknowledge();
+    pair.bell.arm(Sleeper::Caller);
+    pair.acknowledge();
+    assert_eq!(pair.rings(), [helper, caller + 1]);
+    pair.bell.defer_acknowledgements(false);
+    pair.bell.arm(Sleeper::Helper);
+    pair.acknowledge();
+    assert_eq!(pair.rings(), [helper + 1, caller + 1]);
 }
 
 #[test]

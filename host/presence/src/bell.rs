@@ -11,7 +11,7 @@
 //! the last time, since a timer is as expensive there.
 
 use crate::barrier::barrier;
-use crate::header::{Header, OWNER_ENDED};
+use crate::header::{HELPER_UNLESS_ACKNOWLEDGED, Header, OWNER_ENDED};
 use crate::segment::Segment;
 use lintel_progress::{SLEEP_BEFORE_BARRIER, SleepStep, Sleeper};
 use rustix::thread::futex;
@@ -36,6 +36,8 @@ pub struct Bell {
     segment: Arc<Segment>,
     /// Whether the last sleep of the helper, and of a caller, was so short that a nap is enough.
     was_short: Arc<[AtomicBool; 2]>,
+    /// Whether acknowledgements may wait for the next call, instead of waking the helper.
+    defers_acknowledgements: Arc<AtomicBool>,
 }
 
 impl Bell {
@@ -44,18 +46,35 @@ impl Bell {
         Bell {
             segment,
             was_short: Arc::default(),
+            defers_acknowledgements: Arc::default(),
         }
     }
 
     /// Announces that `sleeper` sleeps, or is about to, by
     /// [`fall_asleep`](Self::fall_asleep).
     pub fn arm(&self, sleeper: Sleeper) {
+        let asleep = match sleeper {
+            Sleeper::Helper if self.defers_acknowledgements() => HELPER_UNLESS_ACKNOWLEDGED,
+            sleeper => sleeper as u32,
+        };
         self.segment
             .header()
             .bell
             .asleep
-            .store(sleeper as u32, Ordering::SeqCst);
+            .store(asleep, Ordering::SeqCst);
         fence(Ordering::SeqCst);
+    }
+
+    /// Whether acknowledgements don't ring the helper, from the next [`arm`](Self::arm) on. At first they
+    /// do; they needn't where only calls of the owner see what they bring about.
+    pub fn defer_acknowledgements(&self, defers: bool) {
+        self.defers_acknowledgements
+            .store(defers, Ordering::Relaxed);
+    }
+
+    /// Whether acknowledgements don't ring the helper.
+    pub fn defers_acknowledgements(&self) -> bool {
+        self.defers_acknowledgements.load(Ordering::Relaxed)
     }
 
     /// Orders what was armed before what comes next. After this, poll the rings
@@ -214,7 +233,14 @@ pub fn is_armed(segment: &Segment, needs_fence: bool) -> bool {
 
 /// Whether a ring would wake the helper: no caller sleeps, but one may poll.
 pub fn helper_sleeps(segment: &Segment) -> bool {
-    segment.header().bell.asleep.load(Ordering::Relaxed) == Sleeper::Helper as u32
+    let asleep = segment.header().bell.asleep.load(Ordering::Relaxed);
+    asleep == Sleeper::Helper as u32 || asleep == HELPER_UNLESS_ACKNOWLEDGED
+}
+
+/// Whether the helper sleeps, and needn't be rung for acknowledgements: see
+/// [`Bell::defer_acknowledgements`].
+pub fn helper_defers_acknowledgements(segment: &Segment) -> bool {
+    segment.header().bell.asleep.load(Ordering::Relaxed) == HELPER_UNLESS_ACKNOWLEDGED
 }
 
 /// Whether a caller of the owner polls in vain, as far as it has announced that.

@@ -50,7 +50,7 @@ pub(crate) struct Changes(pub(crate) AtomicU32);
 /// The words of a [`crate::Bell`], on cache lines of their own.
 #[repr(C, align(128))]
 pub(crate) struct BellWords {
-    /// Who sleeps: 0 no thread, 1 the helper, 2 a caller; or [`OWNER_ENDED`].
+    /// Who sleeps: 0 no thread, 1 the helper, 2 a caller, or one of the following.
     pub(crate) asleep: AtomicU32,
     pub(crate) helper: AtomicU32,
     pub(crate) caller: AtomicU32,
@@ -64,3 +64,6 @@ pub(crate) struct CallerWaits(pub(crate) AtomicU32);
 
 /// In place of a sleeper: the owner has ended, no message is read any more.
 pub(crate) const OWNER_ENDED: u32 = 3;
+
+/// In place of a sleeper: the helper sleeps, and needn't be rung for acknowledgements.
+pub(crate) const HELPER_UNLESS_ACKNOWLEDGED: u32 = 4;

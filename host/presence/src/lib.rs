@@ -36,7 +36,8 @@ mod ticks;
 
 pub use barrier::{barrier, is_registered_for_barriers, register_for_barriers};
 pub use bell::{
-    Bell, LastLook, caller_waits, helper_sleeps, is_armed, ring, ring_armed, wake_helper,
+    Bell, LastLook, caller_waits, helper_defers_acknowledgements, helper_sleeps, is_armed, ring,
+    ring_armed, wake_helper,
 };
 pub use header::{Header, SEGMENT_BYTES, SNAPSHOT_BYTES};
 pub use lintel_progress::Sleeper;

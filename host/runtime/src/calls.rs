@@ -490,6 +490,7 @@ impl<O: Owner> Library<O> {
             self.bar_direct(entry)?;
         }
         self.withdraw_counter(counter)?;
+        self.with_core(|core| core.wakeup.require_acknowledgements());
         self.with(counter, |interface, effects| {
             interface.trigger(operation, counter, threshold, effects)
         })?;
@@ -510,6 +511,7 @@ impl<O: Owner> Library<O> {
         threshold: u64,
     ) -> Result<Handle> {
         self.withdraw_counter(counter)?;
+        self.with_core(|core| core.wakeup.require_acknowledgements());
         let appended = self.with(interface, |interface, effects| {
             interface.trigger_append(spec, list, counter, threshold, effects)
         })?;

@@ -145,7 +145,7 @@ impl<O: Owner> Core<O> {
             grants: Grants::default(),
             lent_replies: LentReplies::default(),
             exchange: ExchangeBuffers::new(),
-            wakeup: Wakeup::new(bell),
+            wakeup: Wakeup::new(bell, O::DEFERS_ACKNOWLEDGEMENTS),
             stats: Stats::new(stats, info),
             observed: Observed::default(),
             receives_stream: false,

@@ -33,6 +33,9 @@ pub trait Owner: Memory + Clone + 'static {
     /// How long an engine waits for a process identifier that is in use. A killed client's
     /// is free once its agent has seen it end, and has sent what it left.
     const PID_TIMEOUT: Duration;
+    /// Whether only its calls see what acknowledgements bring about, as long as no triggered operation
+    /// hangs on a counter: then none needs to wake its helper.
+    const DEFERS_ACKNOWLEDGEMENTS: bool = false;
 
     /// The tables of its four interfaces.
     fn tables(&self) -> &[Self::Tables; 4];
@@ -112,6 +115,7 @@ impl Owner for LocalProcess {
     type Protocol = ();
     const PLACEMENT: Placement = Placement::Accelerated;
     const PID_TIMEOUT: Duration = Duration::ZERO;
+    const DEFERS_ACKNOWLEDGEMENTS: bool = true;
 
     #[inline(always)]
     fn tables(&self) -> &[LocalTables; 4] {

@@ -26,7 +26,8 @@ pub(crate) struct Wakeup {
 }
 
 impl Wakeup {
-    pub(crate) fn new(bell: Bell) -> Wakeup {
+    pub(crate) fn new(bell: Bell, defers_acknowledgements: bool) -> Wakeup {
+        bell.defer_acknowledgements(defers_acknowledgements);
         Wakeup {
             bell,
             progress: Progress::new(Limits::default()),
@@ -178,6 +179,15 @@ impl Wakeup {
         self.carry_out(orders);
     }
 
+    /// Acknowledgements ring the helper from now on: what they count triggers operations. It looks
+    /// soon, for those that have come without ringing.
+    pub(crate) fn require_acknowledgements(&mut self) {
+        if self.bell.defers_acknowledgements() {
+            self.bell.defer_acknowledgements(false);
+            self.wake_helper();
+        }
+    }
+
     pub(crate) fn set_watcher(&mut self, watcher: Watcher) {
         self.watcher = Some(watcher);
         self.progress.add_watcher();
@@ -261,7 +271,7 @@ mod tests {
     use crate::testing::segment;
 
     fn wakeup() -> Wakeup {
-        Wakeup::new(Bell::new(segment()))
+        Wakeup::new(Bell::new(segment()), true)
     }
 
     /// Rings of the helper and of callers.
