@@ -45,8 +45,7 @@ impl Default for Away {
 }
 
 /// The records sent last, as far as the peer needn't read them soon: probes, announcements, and
-/// acknowledgements that don't ring. By
-/// the ring's position ahead of them and behind them, in slots.
+/// acknowledgements that don't ring. By the ring's position ahead of them and behind them, in slots.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Silent {
     pub(crate) begin: u32,

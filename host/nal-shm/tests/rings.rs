@@ -56,13 +56,13 @@ impl Pair {
         self.to.flush();
     }
 
-    /// Sends while rings of the receiver are held.
     /// Sends an acknowledgement.
     fn acknowledge(&mut self) {
         let words = Acknowledgements::new(InterfaceNumber::default()).to_words();
         send_words(&mut self.from, &self.to, &words);
     }
 
+    /// Sends while rings of the receiver are held.
     fn send_unrung(&mut self) {
         let to = self.to.process();
         self.from.hold_rings(to, true);

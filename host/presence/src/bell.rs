@@ -11,7 +11,7 @@
 //! the last time, since a timer is as expensive there.
 
 use crate::barrier::barrier;
-use crate::header::{HELPER_UNLESS_ACKNOWLEDGED, Header, OWNER_ENDED};
+use crate::header::{HELPER_BUT_FOR_ACKNOWLEDGEMENTS, Header, OWNER_ENDED};
 use crate::segment::Segment;
 use lintel_progress::{SLEEP_BEFORE_BARRIER, SleepStep, Sleeper};
 use rustix::thread::futex;
@@ -54,7 +54,7 @@ impl Bell {
     /// [`fall_asleep`](Self::fall_asleep).
     pub fn arm(&self, sleeper: Sleeper) {
         let asleep = match sleeper {
-            Sleeper::Helper if self.defers_acknowledgements() => HELPER_UNLESS_ACKNOWLEDGED,
+            Sleeper::Helper if self.defers_acknowledgements() => HELPER_BUT_FOR_ACKNOWLEDGEMENTS,
             sleeper => sleeper as u32,
         };
         self.segment
@@ -234,13 +234,13 @@ pub fn is_armed(segment: &Segment, needs_fence: bool) -> bool {
 /// Whether a ring would wake the helper: no caller sleeps, but one may poll.
 pub fn helper_sleeps(segment: &Segment) -> bool {
     let asleep = segment.header().bell.asleep.load(Ordering::Relaxed);
-    asleep == Sleeper::Helper as u32 || asleep == HELPER_UNLESS_ACKNOWLEDGED
+    asleep == Sleeper::Helper as u32 || asleep == HELPER_BUT_FOR_ACKNOWLEDGEMENTS
 }
 
 /// Whether the helper sleeps, and needn't be rung for acknowledgements: see
 /// [`Bell::defer_acknowledgements`].
 pub fn helper_defers_acknowledgements(segment: &Segment) -> bool {
-    segment.header().bell.asleep.load(Ordering::Relaxed) == HELPER_UNLESS_ACKNOWLEDGED
+    segment.header().bell.asleep.load(Ordering::Relaxed) == HELPER_BUT_FOR_ACKNOWLEDGEMENTS
 }
 
 /// Whether a caller of the owner polls in vain, as far as it has announced that.

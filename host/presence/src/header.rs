@@ -66,4 +66,4 @@ pub(crate) struct CallerWaits(pub(crate) AtomicU32);
 pub(crate) const OWNER_ENDED: u32 = 3;
 
 /// In place of a sleeper: the helper sleeps, and needn't be rung for acknowledgements.
-pub(crate) const HELPER_UNLESS_ACKNOWLEDGED: u32 = 4;
+pub(crate) const HELPER_BUT_FOR_ACKNOWLEDGEMENTS: u32 = 4;

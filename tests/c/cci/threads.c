@@ -5,23 +5,16 @@
 #define _GNU_SOURCE
 #include <cci.h>
 
+#include "check.h"
+
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#define CHECK(condition)                                                                     \
-    do {                                                                                     \
-        if (!(condition)) {                                                                  \
-            fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, who, #condition);         \
-            exit(1);                                                                         \
-        }                                                                                    \
-    } while (0)
 
 /* Longer than anything takes on a loaded machine, seconds. */
 #define LIMIT 120
@@ -59,7 +52,6 @@ struct sender {
     unsigned          ordinal;
 };
 
-static const char       *who;
 static cci_endpoint_t   *endpoint;
 static struct sender     senders[SENDERS];
 static cci_connection_t *for_memory;

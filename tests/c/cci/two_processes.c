@@ -5,21 +5,14 @@
 #define _GNU_SOURCE
 #include <cci.h>
 
+#include "check.h"
+
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/select.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-#define CHECK(condition)                                                                     \
-    do {                                                                                     \
-        if (!(condition)) {                                                                  \
-            fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, who, #condition);         \
-            exit(1);                                                                         \
-        }                                                                                    \
-    } while (0)
 
 /* Longer than anything takes on a loaded machine, seconds. */
 #define LIMIT 60
@@ -27,7 +20,6 @@
 #define HELD 200
 #define CONNECTIONS 100
 
-static const char *who;
 static cci_endpoint_t *endpoint;
 static int fd;
 
