@@ -35,6 +35,8 @@ const ASKING_PART: f32 = 1.0 / 8.0;
 /// The part of the time to copy a long body for which its initiator waits until the peer shows that it
 /// polls.
 const PATIENT_PART: f32 = 1.0 / 64.0;
+/// That is no longer, however long the body is: the initiator holds a lock meanwhile.
+const MOST_PATIENCE: Duration = Duration::from_micros(100);
 
 /// The threshold's least value, and what holds before anything is known, bytes.
 pub(crate) const LEAST: u64 = 2048;
@@ -538,7 +540,7 @@ impl Choice {
             }
             Costs::Set(_) => FIXED_NS,
         };
-        Duration::from_nanos(ns as u64)
+        Duration::from_nanos(ns as u64).min(MOST_PATIENCE)
     }
 
     /// The peer has shown that it polls, so long after it was asked.
@@ -749,6 +751,7 @@ mod tests {
         assert_eq!(choice.patience(0), call);
         let long = (4096.0 * 35.0 * PATIENT_PART) as u64;
         assert_eq!(choice.patience(4 << 20), call + Duration::from_nanos(long));
+        assert_eq!(choice.patience(u64::MAX), MOST_PATIENCE);
         choice.answered(choice.patience(4 << 20));
         assert_eq!(choice.answered.0, Some(440.0), "bodies of all lengths");
     }

@@ -2,14 +2,19 @@
 
 use lintel_claim::Claim;
 use lintel_nal::{Arrival, Nal, Outgoing, Wake};
-use lintel_nal_shm::{Counts, DirectEntry, DirectMemory, DirectPlace, MemoryName, ShmNal, Wanted};
-use lintel_presence::shareable;
+use lintel_nal_shm::{
+    Costs, Counts, DirectEntry, DirectMemory, DirectPlace, EAGER, MemoryName, ShmNal, Wanted,
+};
+use lintel_presence::{Bell, Segment, shareable};
 use lintel_types::{InterfaceNumber, PortalIndex, ProcessId};
+use lintel_wire::{Acknowledgements, Words};
+use std::sync::Arc;
 
 const LENGTH: u64 = 4096;
 
 struct Pair {
     target: ShmNal,
+    bell: Bell,
     initiator: ShmNal,
     entry: DirectEntry,
     memory: u64,
@@ -20,11 +25,15 @@ impl Pair {
     fn new(name: &str) -> Pair {
         let job = format!("direct-{name}-{}", std::process::id());
         let open = |pid| ShmNal::open(&job, 0x7f00_0001, pid, |_| ()).expect("it is free");
-        let (target, initiator) = (open(1), open(2));
+        let segment = Segment::create(&job, 0x7f00_0001, 1).expect("shared memory can be had");
+        let segment = Arc::new(segment);
+        let target = ShmNal::new(segment.clone(), Costs::Set(EAGER), |_| ());
+        let initiator = open(2);
         let start = shareable().allocate(LENGTH).expect("there is memory");
         let memory = start.expose_provenance() as u64;
         let place = shareable().find(memory, LENGTH).expect("it was allocated");
         let mut pair = Pair {
+            bell: Bell::new(segment),
             target,
             initiator,
             memory,
@@ -57,12 +66,16 @@ impl Pair {
     }
 
     fn send(&mut self) {
+        self.send_words(&[0; 6]);
+    }
+
+    fn send_words(&mut self, words: &Words) {
         let nothing = Outgoing::Copied {
             operand: None,
             pieces: &[],
         };
         let to = self.to();
-        self.initiator.send(to, &[0; 6], nothing).expect("it lives");
+        self.initiator.send(to, words, nothing).expect("it lives");
     }
 
     /// Takes all that was sent.
@@ -224,6 +237,22 @@ fn a_quick_access_needs_a_look_at_the_peer_after_each_message() {
     pair.initiator.take_unread(to);
     assert_eq!(put(&mut pair, 9), None, "the peer is gone");
     assert_eq!(pair.word(1), 7);
+}
+
+#[test]
+fn an_entry_is_accessed_while_acknowledgements_wait_for_its_owners_next_call() {
+    let mut pair = Pair::new("acknowledged");
+    pair.target.publish(&pair.entry).expect("there is room");
+    let acknowledgements = Acknowledgements::new(InterfaceNumber::default()).to_words();
+    pair.bell.arm_but_for_acknowledgements();
+    for value in 1..10 {
+        pair.send_words(&acknowledgements);
+        assert_eq!(pair.put(wanted(8, 8), value), Some(()));
+        assert_eq!(pair.word(1), value);
+    }
+    pair.bell.disarm();
+    pair.send_words(&acknowledgements);
+    assert_eq!(pair.put(wanted(8, 8), 10), None, "they may be read soon");
 }
 
 #[test]

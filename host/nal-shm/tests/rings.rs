@@ -159,8 +159,7 @@ fn what_is_sent_after_a_held_ring_rings_for_both() {
 #[test]
 fn acknowledgements_wait_for_the_next_call_or_message_if_the_receiver_lets_them() {
     let mut pair = Pair::new();
-    pair.bell.defer_acknowledgements(true);
-    pair.bell.arm(Sleeper::Helper);
+    pair.bell.arm_but_for_acknowledgements();
     let [helper, caller] = pair.rings();
     (0..3).for_each(|_| pair.acknowledge());
     assert_eq!(pair.rings(), [helper, caller]);
@@ -174,8 +173,7 @@ fn acknowledgements_wait_for_the_next_call_or_message_if_the_receiver_lets_them(
 #[test]
 fn many_acknowledgements_that_nobody_reads_ring() {
     let mut pair = Pair::new();
-    pair.bell.defer_acknowledgements(true);
-    pair.bell.arm(Sleeper::Helper);
+    pair.bell.arm_but_for_acknowledgements();
     let [helper, caller] = pair.rings();
     let sent = (1..=1000).find(|_| {
         pair.acknowledge();
@@ -184,7 +182,7 @@ fn many_acknowledgements_that_nobody_reads_ring() {
     let sent = sent.expect("at last one rings");
     assert!(sent > 10, "{sent}");
     (0..sent).for_each(|_| pair.receive());
-    pair.bell.arm(Sleeper::Helper);
+    pair.bell.arm_but_for_acknowledgements();
     for _ in 0..10 * sent {
         pair.acknowledge();
         pair.receive();
@@ -195,14 +193,12 @@ fn many_acknowledgements_that_nobody_reads_ring() {
 #[test]
 fn an_acknowledgement_rings_a_caller_that_sleeps_and_a_receiver_that_wants_it() {
     let mut pair = Pair::new();
-    pair.bell.defer_acknowledgements(true);
-    pair.bell.arm(Sleeper::Helper);
+    pair.bell.arm_but_for_acknowledgements();
     let [helper, caller] = pair.rings();
     pair.acknowledge();
     pair.bell.arm(Sleeper::Caller);
     pair.acknowledge();
     assert_eq!(pair.rings(), [helper, caller + 1]);
-    pair.bell.defer_acknowledgements(false);
     pair.bell.arm(Sleeper::Helper);
     pair.acknowledge();
     assert_eq!(pair.rings(), [helper + 1, caller + 1]);

@@ -36,8 +36,6 @@ pub struct Bell {
     segment: Arc<Segment>,
     /// Whether the last sleep of the helper, and of a caller, was so short that a nap is enough.
     was_short: Arc<[AtomicBool; 2]>,
-    /// Whether acknowledgements may wait for the next call, instead of waking the helper.
-    defers_acknowledgements: Arc<AtomicBool>,
 }
 
 impl Bell {
@@ -46,35 +44,25 @@ impl Bell {
         Bell {
             segment,
             was_short: Arc::default(),
-            defers_acknowledgements: Arc::default(),
         }
     }
 
     /// Announces that `sleeper` sleeps, or is about to, by
     /// [`fall_asleep`](Self::fall_asleep).
     pub fn arm(&self, sleeper: Sleeper) {
-        let asleep = match sleeper {
-            Sleeper::Helper if self.defers_acknowledgements() => HELPER_BUT_FOR_ACKNOWLEDGEMENTS,
-            sleeper => sleeper as u32,
-        };
-        self.segment
-            .header()
-            .bell
-            .asleep
-            .store(asleep, Ordering::SeqCst);
+        self.announce(sleeper as u32);
+    }
+
+    /// As [`arm`](Self::arm), for the helper of a process that sees only by calls what
+    /// acknowledgements bring about: they needn't ring.
+    pub fn arm_but_for_acknowledgements(&self) {
+        self.announce(HELPER_BUT_FOR_ACKNOWLEDGEMENTS);
+    }
+
+    fn announce(&self, asleep: u32) {
+        let word = &self.segment.header().bell.asleep;
+        word.store(asleep, Ordering::SeqCst);
         fence(Ordering::SeqCst);
-    }
-
-    /// Whether acknowledgements don't ring the helper, from the next [`arm`](Self::arm) on. At first they
-    /// do; they needn't where only calls of the owner see what they bring about.
-    pub fn defer_acknowledgements(&self, defers: bool) {
-        self.defers_acknowledgements
-            .store(defers, Ordering::Relaxed);
-    }
-
-    /// Whether acknowledgements don't ring the helper.
-    pub fn defers_acknowledgements(&self) -> bool {
-        self.defers_acknowledgements.load(Ordering::Relaxed)
     }
 
     /// Orders what was armed before what comes next. After this, poll the rings
@@ -238,7 +226,7 @@ pub fn helper_sleeps(segment: &Segment) -> bool {
 }
 
 /// Whether the helper sleeps, and needn't be rung for acknowledgements: see
-/// [`Bell::defer_acknowledgements`].
+/// [`Bell::arm_but_for_acknowledgements`].
 pub fn helper_defers_acknowledgements(segment: &Segment) -> bool {
     segment.header().bell.asleep.load(Ordering::Relaxed) == HELPER_BUT_FOR_ACKNOWLEDGEMENTS
 }

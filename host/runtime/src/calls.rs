@@ -489,13 +489,18 @@ impl<O: Owner> Library<O> {
         if let Deferred::Unlink(entry) = operation {
             self.bar_direct(entry)?;
         }
-        self.withdraw_counter(counter)?;
-        self.with_core(|core| core.wakeup.require_acknowledgements());
+        self.have_counted(counter)?;
         self.with(counter, |interface, effects| {
             interface.trigger(operation, counter, threshold, effects)
         })?;
         self.withdraw_published(counter);
         Ok(())
+    }
+
+    /// From now on all that the counter counts is counted here, and soon: an operation waits for it.
+    fn have_counted(&self, counter: Handle) -> Result<()> {
+        self.with_core(|core| core.wakeup.require_acknowledgements());
+        self.withdraw_counter(counter)
     }
 
     /// PtlTriggeredMEAppend.
@@ -510,8 +515,7 @@ impl<O: Owner> Library<O> {
         counter: Handle,
         threshold: u64,
     ) -> Result<Handle> {
-        self.withdraw_counter(counter)?;
-        self.with_core(|core| core.wakeup.require_acknowledgements());
+        self.have_counted(counter)?;
         let appended = self.with(interface, |interface, effects| {
             interface.trigger_append(spec, list, counter, threshold, effects)
         })?;

@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 /// orders of the event that it is named for.
 pub(crate) struct Wakeup {
     pub(crate) bell: Bell,
+    /// Acknowledgements needn't wake the helper: only calls see what they bring about.
+    defers_acknowledgements: bool,
     progress: Progress<Instant>,
     polling: Polling,
     /// Peers are shown that a caller polls in vain.
@@ -27,9 +29,9 @@ pub(crate) struct Wakeup {
 
 impl Wakeup {
     pub(crate) fn new(bell: Bell, defers_acknowledgements: bool) -> Wakeup {
-        bell.defer_acknowledgements(defers_acknowledgements);
         Wakeup {
             bell,
+            defers_acknowledgements,
             progress: Progress::new(Limits::default()),
             polling: Polling::default(),
             shows_wait: false,
@@ -182,8 +184,7 @@ impl Wakeup {
     /// Acknowledgements ring the helper from now on: what they count triggers operations. It looks
     /// soon, for those that have come without ringing.
     pub(crate) fn require_acknowledgements(&mut self) {
-        if self.bell.defers_acknowledgements() {
-            self.bell.defer_acknowledgements(false);
+        if std::mem::take(&mut self.defers_acknowledgements) {
             self.wake_helper();
         }
     }
@@ -220,6 +221,9 @@ impl Wakeup {
 
     fn carry_out(&mut self, orders: Orders) {
         match orders.bell {
+            Some(BellOrder::Arm(Sleeper::Helper)) if self.defers_acknowledgements => {
+                self.bell.arm_but_for_acknowledgements();
+            }
             Some(BellOrder::Arm(sleeper)) => self.bell.arm(sleeper),
             Some(BellOrder::Disarm) => self.bell.disarm(),
             None => {}

@@ -311,54 +311,72 @@ static void meet(int other, const void *said, void *heard, size_t length)
     CHECK(recv(other, heard, length, MSG_WAITALL) == (ssize_t)length);
 }
 
-static void run(int other, int is_server)
+static unsigned char *open_endpoint(cci_rma_handle_t **memory)
 {
-    uint32_t          caps;
-    char             *uri, word = 'x';
-    cci_rma_handle_t *memory;
-    struct offer      theirs;
-    pthread_t         threads[SENDERS + TAKERS + 2];
-    int               started = 0, joined, each;
-    const char       *server;
-    unsigned char    *data = calloc(1, MEMORY);
-
-    alarm(LIMIT);
+    uint32_t       caps;
+    char          *uri;
+    unsigned char *data = calloc(1, MEMORY);
     CHECK(cci_init(CCI_ABI_VERSION, 0, &caps) == CCI_SUCCESS);
     CHECK(cci_create_endpoint(NULL, 0, &endpoint, NULL) == CCI_SUCCESS);
-    CHECK(cci_rma_register(endpoint, data, MEMORY, CCI_FLAG_READ | CCI_FLAG_WRITE, &memory)
+    CHECK(cci_rma_register(endpoint, data, MEMORY, CCI_FLAG_READ | CCI_FLAG_WRITE, memory)
           == CCI_SUCCESS);
-    offered.memory = *memory;
+    offered.memory = **memory;
     CHECK(cci_get_opt(endpoint, CCI_OPT_ENDPT_URI, &uri) == CCI_SUCCESS);
-    strncpy(offered.uri, uri, sizeof offered.uri - 1);
+    CHECK(strlen(uri) < sizeof offered.uri);
+    strcpy(offered.uri, uri);
     free(uri);
-    meet(other, &offered, &theirs, sizeof theirs);
-    server = is_server ? NULL : theirs.uri;
-    for (each = 0; each < SENDERS; each++) {
-        senders[each].ordinal = (unsigned)each;
-        senders[each].connection
-            = connection(server, each % 2 ? CCI_CONN_ATTR_RU : CCI_CONN_ATTR_RO);
-        CHECK(senders[each].connection->max_send_size >= sizeof(struct message));
+    return data;
+}
+
+/* The client connects to the server, whose URI is given. */
+static void connect_all(const char *server)
+{
+    for (int each = 0; each < SENDERS; each++) {
+        struct sender *sender = &senders[each];
+        sender->ordinal       = (unsigned)each;
+        sender->connection    = connection(server, each % 2 ? CCI_CONN_ATTR_RU : CCI_CONN_ATTR_RO);
+        CHECK(sender->connection->max_send_size >= sizeof(struct message));
     }
     for_memory = connection(server, CCI_CONN_ATTR_RO);
-    meet(other, &word, &word, 1);
+}
 
+/* Returns once both sides have received all. */
+static void run_threads(int other, struct offer *theirs)
+{
+    pthread_t threads[TAKERS + SENDERS + 2];
+    int       started = 0, each;
+    char      word    = 'x';
     for (each = 0; each < TAKERS; each++)
         CHECK(pthread_create(&threads[started++], NULL, taker, NULL) == 0);
     for (each = 0; each < SENDERS; each++)
         CHECK(pthread_create(&threads[started++], NULL, send_all, &senders[each]) == 0);
-    CHECK(pthread_create(&threads[started++], NULL, exchange, &theirs.memory) == 0);
-    CHECK(pthread_create(&threads[started++], NULL, connect_briefly, theirs.uri) == 0);
-    for (joined = TAKERS; joined < started; joined++)
-        CHECK(pthread_join(threads[joined], NULL) == 0);
+    CHECK(pthread_create(&threads[started++], NULL, exchange, &theirs->memory) == 0);
+    CHECK(pthread_create(&threads[started++], NULL, connect_briefly, theirs->uri) == 0);
+    for (each = TAKERS; each < started; each++)
+        CHECK(pthread_join(threads[each], NULL) == 0);
     while (atomic_load(&arrived) < SENDERS * MESSAGES || atomic_load(&written) < EXCHANGES
            || atomic_load(&greetings) < BRIEF)
         sched_yield();
     meet(other, &word, &word, 1);
     atomic_store(&is_over, 1);
-    for (joined = 0; joined < TAKERS; joined++)
-        CHECK(pthread_join(threads[joined], NULL) == 0);
+    for (each = 0; each < TAKERS; each++)
+        CHECK(pthread_join(threads[each], NULL) == 0);
     CHECK(atomic_load(&arrived) == SENDERS * MESSAGES && atomic_load(&written) == EXCHANGES);
     CHECK(atomic_load(&greetings) == BRIEF && atomic_load(&accepted) == BRIEF);
+}
+
+static void run(int other, int is_server)
+{
+    cci_rma_handle_t *memory;
+    struct offer      theirs;
+    char              word = 'x';
+    unsigned char    *data;
+    alarm(LIMIT);
+    data = open_endpoint(&memory);
+    meet(other, &offered, &theirs, sizeof theirs);
+    connect_all(is_server ? NULL : theirs.uri);
+    meet(other, &word, &word, 1);
+    run_threads(other, &theirs);
     meet(other, &word, &word, 1);
     CHECK(cci_rma_deregister(endpoint, memory) == CCI_SUCCESS);
     CHECK(cci_destroy_endpoint(endpoint) == CCI_SUCCESS);

@@ -24,6 +24,8 @@
 struct mover {
     struct rig     *rig;
     unsigned        ordinal;
+    ptl_handle_eq_t eq;
+    unsigned char   data[LONGEST], back[LONGEST];
     /* What was put into the other rank's word, and what came back for it. */
     uint64_t        given, taken;
 };
@@ -94,49 +96,54 @@ static ptl_handle_md_t bind(struct rig *rig, void *start, size_t length, unsigne
     return md;
 }
 
-/* Puts into an area of the other rank, gets it back, and swaps a word there, each with a
- * descriptor that comes and goes. */
+/* Puts into an area of the other rank, and gets it back. */
+static void put_and_get(struct mover *mover, unsigned number)
+{
+    struct rig     *rig    = mover->rig;
+    size_t          length = length_of(number);
+    ptl_handle_md_t md     = bind(rig, mover->data, length, 0, mover->eq);
+    for (size_t at = 0; at < length; at++) {
+        mover->data[at] = pattern((unsigned)rig_rank, mover->ordinal, number, at);
+    }
+    OK(PtlPut(md, PTL_ACK_REQ, rig->peer, PT, 0, mover->ordinal, 0, number));
+    rig_event(mover->eq, PTL_EVENT_SEND_END);
+    SAME(rig_event(mover->eq, PTL_EVENT_ACK).mlength, length);
+    OK(PtlMDUnlink(md));
+
+    md = bind(rig, mover->back, length, 0, mover->eq);
+    OK(PtlGet(md, rig->peer, PT, 0, mover->ordinal, 0));
+    SAME(rig_event(mover->eq, PTL_EVENT_REPLY_END).mlength, length);
+    SAME(memcmp(mover->data, mover->back, length), 0);
+    OK(PtlMDUnlink(md));
+}
+
+/* Swaps a word of the other rank, as all movers do. */
+static void swap(struct mover *mover, unsigned number)
+{
+    struct rig     *rig = mover->rig;
+    unsigned        all = (unsigned)rig_rank * MOVERS + mover->ordinal + 1;
+    uint64_t        old = 0, new = number | (uint64_t)all << 40;
+    ptl_handle_md_t to   = bind(rig, &old, 8, 0, mover->eq);
+    ptl_handle_md_t from = bind(rig, &new, 8, PTL_MD_EVENT_END_DISABLE, mover->eq);
+    OK(PtlGetPut(to, from, rig->peer, PT, 0, WORDS + number % MOVERS, 0, 0));
+    SAME(rig_event(mover->eq, PTL_EVENT_REPLY_END).mlength, 8);
+    mover->given ^= new;
+    mover->taken ^= old;
+    OK(PtlMDUnlink(to));
+    OK(PtlMDUnlink(from));
+}
+
+/* Each operation with a descriptor that comes and goes. */
 static void *move(void *argument)
 {
-    struct mover   *mover = argument;
-    struct rig     *rig   = mover->rig;
-    unsigned        rank  = (unsigned)rig_rank, ordinal = mover->ordinal;
-    unsigned char  *data = malloc(LONGEST), *back = malloc(LONGEST);
-    ptl_handle_eq_t eq;
-    OK(PtlEQAlloc(rig->ni, 16, PTL_EQ_HANDLER_NONE, &eq));
+    struct mover *mover = argument;
+    OK(PtlEQAlloc(mover->rig->ni, 16, PTL_EQ_HANDLER_NONE, &mover->eq));
     for (unsigned number = 0; number < ROUNDS; number++) {
-        size_t          length = length_of(number);
-        uint64_t        old = 0, new = number | (uint64_t)(rank * MOVERS + ordinal + 1) << 40;
-        ptl_handle_md_t md, from;
-        for (size_t at = 0; at < length; at++) {
-            data[at] = pattern(rank, ordinal, number, at);
-        }
-        md = bind(rig, data, length, 0, eq);
-        OK(PtlPut(md, PTL_ACK_REQ, rig->peer, PT, 0, ordinal, 0, number));
-        rig_event(eq, PTL_EVENT_SEND_END);
-        SAME(rig_event(eq, PTL_EVENT_ACK).mlength, length);
-        OK(PtlMDUnlink(md));
-
-        md = bind(rig, back, length, 0, eq);
-        OK(PtlGet(md, rig->peer, PT, 0, ordinal, 0));
-        SAME(rig_event(eq, PTL_EVENT_REPLY_END).mlength, length);
-        SAME(memcmp(data, back, length), 0);
-        OK(PtlMDUnlink(md));
-
-        /* All movers swap the same words. */
-        md   = bind(rig, &old, 8, 0, eq);
-        from = bind(rig, &new, 8, PTL_MD_EVENT_END_DISABLE, eq);
-        OK(PtlGetPut(md, from, rig->peer, PT, 0, WORDS + number % MOVERS, 0, 0));
-        SAME(rig_event(eq, PTL_EVENT_REPLY_END).mlength, 8);
-        mover->given ^= new;
-        mover->taken ^= old;
-        OK(PtlMDUnlink(md));
-        OK(PtlMDUnlink(from));
+        put_and_get(mover, number);
+        swap(mover, number);
     }
-    rig_no_event(eq);
-    OK(PtlEQFree(eq));
-    free(data);
-    free(back);
+    rig_no_event(mover->eq);
+    OK(PtlEQFree(mover->eq));
     return NULL;
 }
 
@@ -193,40 +200,45 @@ static void start(pthread_t *thread, void *(*run)(void *), void *argument)
     SAME(pthread_create(thread, NULL, run, argument), 0);
 }
 
-int main(void)
+static void attach(struct rig *rig)
 {
-    struct rig     rig = rig_begin();
-    struct mover   movers[MOVERS];
-    pthread_t      moving[MOVERS], taking[TAKERS], own;
-    uint64_t       given = 0, taken = 0;
     const unsigned options
         = PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE | PTL_MD_EVENT_START_DISABLE;
-    OK(PtlEQAlloc(rig.ni, EVENTS, PTL_EQ_HANDLER_NONE, &arrivals));
+    ptl_handle_md_t md;
+    OK(PtlEQAlloc(rig->ni, EVENTS, PTL_EQ_HANDLER_NONE, &arrivals));
     for (unsigned each = 0; each < MOVERS; each++) {
-        ptl_handle_md_t md;
-        ptl_md_t        area = rig_md(areas[each], LONGEST, options, arrivals);
-        ptl_md_t        word = rig_md(&words[each], 8, options, arrivals);
-        rig_attach(&rig, PT, each, area, PTL_RETAIN, &md);
-        rig_attach(&rig, PT, WORDS + each, word, PTL_RETAIN, &md);
-        movers[each] = (struct mover){.rig = &rig, .ordinal = each};
+        ptl_md_t area = rig_md(areas[each], LONGEST, options, arrivals);
+        ptl_md_t word = rig_md(&words[each], 8, options, arrivals);
+        rig_attach(rig, PT, each, area, PTL_RETAIN, &md);
+        rig_attach(rig, PT, WORDS + each, word, PTL_RETAIN, &md);
     }
+}
+
+int main(void)
+{
+    static struct mover movers[MOVERS];
+    struct rig          rig = rig_begin();
+    pthread_t           moving[MOVERS], taking[TAKERS], own;
+    uint64_t            all = 0;
+    attach(&rig);
     pmi_barrier(&rig.pmi);
 
     for (size_t each = 0; each < TAKERS; each++) {
         start(&taking[each], take, each ? &arrivals : NULL);
     }
-    for (size_t each = 0; each < MOVERS; each++) {
+    for (unsigned each = 0; each < MOVERS; each++) {
+        movers[each].rig     = &rig;
+        movers[each].ordinal = each;
         start(&moving[each], move, &movers[each]);
     }
     start(&own, send_to_own, &rig);
     for (size_t each = 0; each < MOVERS; each++) {
         SAME(pthread_join(moving[each], NULL), 0);
-        given ^= movers[each].given;
-        taken ^= movers[each].taken;
+        all ^= movers[each].given ^ movers[each].taken;
     }
     SAME(pthread_join(own, NULL), 0);
     pmi_barrier(&rig.pmi);
-    SAME(given ^ taken, last_words(&rig));
+    SAME(all, last_words(&rig));
     pmi_barrier(&rig.pmi);
 
     rig_until(atomic_load(&put) == MOVERS * ROUNDS);
