@@ -7,9 +7,12 @@ use crate::{
 use lintel_claim::Claim;
 use std::sync::atomic::Ordering;
 
-/// Records in a row from which on more are expected, and how far ahead slots are fetched then.
+/// Records in a row from which on more are expected.
 const STREAM: u32 = 4;
-const SLOTS_AHEAD: usize = 3;
+/// How far ahead slots are fetched then: beyond those that the sender fetches in order to write
+/// them. Where it hasn't come so far, this processor still has the line of the lap before, and
+/// takes none from the sender.
+const SLOTS_AHEAD: usize = 32;
 
 /// Reads the records of one ring, in order.
 #[derive(Debug)]

@@ -7,10 +7,12 @@ use crate::{
 use lintel_claim::{Claim, copy};
 use std::sync::atomic::Ordering;
 
-/// How far ahead slots are fetched.
-const SLOTS_AHEAD: usize = 4;
+/// Slots that are fetched at once, and how far ahead the first of them is; lines of data that are
+/// fetched at once, for payloads that take fewer.
+const FETCHED: usize = 4;
 /// Lines of data that a receiver which keeps up may not have done with.
 const BEHIND: usize = NEAR_LINES / 4;
+const _: () = assert!(SLOTS % FETCHED == 0, "slots are fetched in groups");
 
 /// The end of a ring that writes records.
 #[derive(Debug)]
@@ -22,6 +24,8 @@ pub struct Sender {
     position: Position,
     /// The line of data from which on the sender looks whether to wrap.
     wrap_at: usize,
+    /// The line of data up to which those that come next were fetched.
+    fetched_to: usize,
     /// Slots and lines of data that the receiver had done with when it was last looked at.
     head_slots: u32,
     head_lines: u32,
@@ -54,6 +58,7 @@ impl Sender {
             lines,
             position: Position::START,
             wrap_at: NEAR_LINES,
+            fetched_to: 0,
             head_slots: 0,
             head_lines: 0,
         }
@@ -200,35 +205,47 @@ impl Sender {
         // sees the commit word sees the record's words and payload.
         // SAFETY: a slot begins with its commit word.
         unsafe { word(slot) }.store(commit, Ordering::Release);
-        self.fetch_slot_ahead();
+        self.fetch_slots_ahead();
     }
 
-    /// Fetches a slot that one of the next records takes: not the very next one, which the
-    /// receiver may be polling. In a stream of short records each would otherwise wait for
-    /// its line, since the caller's lock lets no store pass.
+    /// Fetches some slots that the next records take, but for those of the very next ones, where
+    /// the receiver may be polling. In a stream of short records each would otherwise wait for its
+    /// line.
     #[inline(always)]
-    fn fetch_slot_ahead(&self) {
-        let slots = self.position.slots.wrapping_sub(self.head_slots);
-        if slots as usize + SLOTS_AHEAD < SLOTS {
-            let slot = (self.position.slot + SLOTS_AHEAD) % SLOTS;
-            // SAFETY: the slot lies inside the ring.
-            unsafe { prefetch::to_write(slot_at(self.ring, slot), 1) };
+    fn fetch_slots_ahead(&self) {
+        let slots = self.position.slots.wrapping_sub(self.head_slots) as usize;
+        if self.position.slot % FETCHED == 0 && slots + 2 * FETCHED <= SLOTS {
+            let first = (self.position.slot + FETCHED) % SLOTS;
+            // SAFETY: these slots lie inside the ring, whose slots are a multiple of so many; the
+            // receiver has done with them.
+            unsafe { prefetch::to_write(slot_at(self.ring, first), FETCHED) };
         }
     }
 
-    /// Fetches the lines of data that a record of the same length would take next, unless the
-    /// receiver may still read them.
+    /// Fetches the lines of data that a record of the same length takes next, unless the receiver
+    /// may still read them, or they were fetched before.
     #[inline(always)]
-    fn fetch_data_ahead(&self, lines: usize) {
+    fn fetch_data_ahead(&mut self, lines: usize) {
         let wraps = self.position.data + lines > self.wrap_at;
-        let is_free = match wraps {
+        let begin = self.position.begin(wraps);
+        if wraps {
+            self.fetched_to = 0;
+        }
+        let from = begin.max(self.fetched_to);
+        if from >= begin + lines {
+            return;
+        }
+        let is_free = |lines: usize| match wraps {
             true => self.has_room_ahead(lines),
             false => self.has_room(lines),
         };
-        if is_free {
-            let begin = self.position.begin(wraps);
-            // SAFETY: these lines lie inside the ring.
-            unsafe { prefetch::to_write(data_at(self.ring, begin), lines) };
+        let some = lines.max(FETCHED.min(self.wrap_at.saturating_sub(begin)));
+        let lines = if is_free(some) { some } else { lines };
+        if is_free(lines) {
+            self.fetched_to = begin + lines;
+            let count = self.fetched_to - from;
+            // SAFETY: these lines lie inside the ring, and the receiver has done with them.
+            unsafe { prefetch::to_write(data_at(self.ring, from), count) };
         }
     }
 
