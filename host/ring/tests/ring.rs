@@ -7,6 +7,7 @@ use lintel_ring::{
 };
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 struct Rig {
     memory: Region,
@@ -323,11 +324,13 @@ fn two_threads_exchange_a_million_records() {
     let (rig, mut sender, mut receiver) = Rig::new();
     let payload = rig.payload(40, 1);
     let expected = bytes(payload);
+    let deadline = Instant::now() + Duration::from_secs(60);
     std::thread::scope(|scope| {
         scope.spawn(move || {
             for round in 0..COUNT {
                 let payload = payload.slice(0, round % 41);
                 while sender.push(&words(round), &[payload]).is_err() {
+                    assert!(Instant::now() < deadline, "the receiver doesn't read on");
                     std::thread::yield_now();
                 }
             }
@@ -336,6 +339,7 @@ fn two_threads_exchange_a_million_records() {
         while round < COUNT {
             match receiver.peek().expect("no nonsense") {
                 None => {
+                    assert!(Instant::now() < deadline, "nothing more arrives");
                     receiver.publish_head();
                     std::thread::yield_now();
                 }

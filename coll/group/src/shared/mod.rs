@@ -268,7 +268,7 @@ impl SharedOperations {
             own.store_u64(place_of(step.number, Mark::Given), step.number + 1);
         }
         own.store_u64(0, step.number + 1);
-        own.prefetch_to_write(place_of(step.number + FETCHED_AHEAD, Mark::Given));
+        own.store_u64(place_of(step.number + FETCHED_AHEAD, Mark::Given) + 8, 0);
         Ok(())
     }
 
