@@ -18,8 +18,8 @@ pub(super) enum Mark {
 pub(super) const SLOTS: u64 = 32;
 /// Steps that are given before the first of them is taken.
 pub(super) const WINDOW: u64 = SLOTS / 2;
-/// A rank fetches the line of its mark so many steps before it writes it: those that have read the
-/// line in the slot's step before still have copies.
+/// A rank fetches the line of its mark, by a store, so many steps before it writes it: those that
+/// have read the line in the slot's step before still have copies.
 pub(super) const FETCHED_AHEAD: u64 = 2;
 pub(super) const LINE: u64 = 64;
 /// A slot has a line for each mark.
@@ -30,7 +30,7 @@ pub(super) const IN_LINE: u64 = 48;
 /// ranks are in an area then.
 pub(crate) const MAX_SHORT_CALL: u64 = IN_LINE;
 const _: () = assert!(MAX_SHORT_CALL * MAX_SHARING_RANKS as u64 <= AREA);
-/// Where they lie there: aligned to any element.
+/// Where they lie there: aligned to any element, behind the mark and a word that holds nothing.
 const IN_LINE_AT: u64 = LINE - IN_LINE;
 /// Bytes of an area.
 pub(super) const AREA: u64 = 16 << 10;
@@ -47,6 +47,12 @@ const _: () = assert!(MEASURED_AT + (RANGES * size_of::<u64>()) as u64 <= SLOTS_
 #[inline]
 pub(super) fn few_bytes_of(number: u64) -> u64 {
     place_of(number, Mark::Given) + IN_LINE_AT
+}
+
+/// A word in the line of a step's mark that holds nothing.
+#[inline]
+pub(super) fn unused_of(number: u64) -> u64 {
+    place_of(number, Mark::Given) + size_of::<u64>() as u64
 }
 
 /// Where the mark of a step is in a rank's memory.

@@ -28,7 +28,9 @@ pub(crate) use layout::MAX_SHORT_CALL;
 use crate::buffers::{Buffers, Separate};
 use crate::call::Call;
 use crate::error::Result;
-use layout::{APART, AREAS_AT, FETCHED_AHEAD, Mark, SLOTS, WINDOW, few_bytes_of, place_of};
+use layout::{
+    APART, AREAS_AT, FETCHED_AHEAD, Mark, SLOTS, WINDOW, few_bytes_of, place_of, unused_of,
+};
 use lintel_claim::{Claim, Lease, Region, RemoteMemory, combine, combine_into};
 use operation::{Operation, Step};
 use protocol::{Choice, Measured, Protocol};
@@ -268,7 +270,7 @@ impl SharedOperations {
             own.store_u64(place_of(step.number, Mark::Given), step.number + 1);
         }
         own.store_u64(0, step.number + 1);
-        own.store_u64(place_of(step.number + FETCHED_AHEAD, Mark::Given) + 8, 0);
+        own.store_u64(unused_of(step.number + FETCHED_AHEAD), 0);
         Ok(())
     }
 
