@@ -30,7 +30,7 @@ pub(crate) unsafe fn to_read(start: *const u8, lines: usize) {
 /// Has the processor fetch lines in order to write them, so that no other processor keeps them: by
 /// a store to the last word of each. A processor overlaps its requests for lines that are stored to
 /// one right after the other, but not those of stores, nor of prefetches, that are a message apart
-/// (AMD's Zen 4, between two complexes of cores).
+/// (AMD's Zen 4, cores far from each other).
 ///
 /// # Safety
 /// `lines` lines from `start` on are mapped; nobody but the caller accesses their last words now,
