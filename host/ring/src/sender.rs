@@ -239,8 +239,8 @@ impl Sender {
             true => self.has_room_ahead(lines),
             false => self.has_room(lines),
         };
-        let some = lines.max(FETCHED.min(self.wrap_at.saturating_sub(begin)));
-        let lines = if is_free(some) { some } else { lines };
+        let group = lines.max(FETCHED.min(self.wrap_at.saturating_sub(begin)));
+        let lines = if is_free(group) { group } else { lines };
         if is_free(lines) {
             self.fetched_to = begin + lines;
             let count = self.fetched_to - from;
