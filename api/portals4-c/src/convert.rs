@@ -39,6 +39,17 @@ pub(crate) fn take<T: Copy>(place: *const T) -> Result<T> {
     Ok(unsafe { place.read() })
 }
 
+/// Reads the fields of an input structure one at a time. The caller has just written them, one at a
+/// time as a rule, and a load of two neighbours at once, which a compiler makes of a copy, would wait
+/// until both have left the processor's store buffer.
+macro_rules! take_fields {
+    ($place:ident: $kind:ident { $($field:ident),* }) => {{
+        not_null($place)?;
+        // SAFETY: not null, and the header asks for a filled structure.
+        unsafe { $kind { $($field: (&raw const (*$place).$field).read_volatile()),* } }
+    }};
+}
+
 #[inline]
 pub(crate) fn not_null<T>(place: *const T) -> Result<()> {
     if place.is_null() {
@@ -112,7 +123,7 @@ pub(crate) fn descriptor(md: *const Md) -> Result<DescriptorSpec<Claim>> {
 
 #[inline(always)]
 pub(crate) fn list_entry(le: *const Le, portal: u32, user_ptr: u64) -> Result<EntrySpec<Claim>> {
-    let le = take(le)?;
+    let le = take_fields!(le: Le { start, length, ct_handle, uid, options });
     Ok(EntrySpec {
         portal: portal.try_into()?,
         buffer: buffer(le.start, le.length, le.options)?,
@@ -129,7 +140,9 @@ pub(crate) fn list_entry(le: *const Le, portal: u32, user_ptr: u64) -> Result<En
 
 #[inline(always)]
 pub(crate) fn match_entry(me: *const Me, portal: u32, user_ptr: u64) -> Result<EntrySpec<Claim>> {
-    let me = take(me)?;
+    let me = take_fields!(me: Me {
+        start, length, ct_handle, uid, options, match_id, match_bits, ignore_bits, min_free
+    });
     Ok(EntrySpec {
         portal: portal.try_into()?,
         buffer: buffer(me.start, me.length, me.options)?,

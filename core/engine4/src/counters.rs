@@ -52,6 +52,7 @@ impl<S: Span> Interface<S> {
     ///
     /// # Errors
     /// `ArgInvalid` for a handle that isn't a live counter.
+    #[inline(always)]
     pub fn counter_value(&self, counter: Handle) -> Result<CountingEvent> {
         let index = self.counter(counter)?;
         Ok(self

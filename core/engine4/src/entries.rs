@@ -1,6 +1,7 @@
 //! List entries and match list entries: appending, linking, unlinking (Portals 4.3,
 //! sections `List entries and lists` and `Matching list entries and matching lists`).
 
+use crate::portal::Portal;
 use crate::unexpected::OverflowReceiver;
 use crate::{Host, Interface};
 use lintel_memory::{Buffer, Span};
@@ -283,18 +284,42 @@ impl<S: Span> Interface<S> {
         list: List,
         host: &mut H,
     ) {
-        let (bits, ignore) = self.pattern(spec);
-        let Ok(portal) = self.portal_mut(spec.portal) else {
-            self.entries.discard(index);
-            return;
-        };
-        let is_wanted = list == List::Priority && !portal.unexpected.is_empty();
-        if is_wanted && self.take_unexpected(index, spec, host) {
-            let disabled_by = MeOptions::EVENT_UNLINK_DISABLE;
-            self.post_entry_event(index, EventKind::AutoUnlink, disabled_by, host);
-            self.entries.discard(index);
-            return;
+        let waits = |portal: &Portal| list == List::Priority && !portal.unexpected.is_empty();
+        match self.portal(spec.portal).map(waits) {
+            Ok(false) => self.link(index, spec, list, host),
+            Ok(true) => self.link_unless_used_up(index, spec, list, host),
+            Err(_) => {
+                self.entries.discard(index);
+            }
         }
+    }
+
+    /// As [`link_reserved`](Self::link_reserved), where messages have come before it.
+    #[inline(never)]
+    fn link_unless_used_up<H: Host<S>>(
+        &mut self,
+        index: EntryIndex,
+        spec: &EntrySpec<S>,
+        list: List,
+        host: &mut H,
+    ) {
+        if !self.take_unexpected(index, spec, host) {
+            return self.link(index, spec, list, host);
+        }
+        let disabled_by = MeOptions::EVENT_UNLINK_DISABLE;
+        self.post_entry_event(index, EventKind::AutoUnlink, disabled_by, host);
+        self.entries.discard(index);
+    }
+
+    #[inline(always)]
+    fn link<H: Host<S>>(
+        &mut self,
+        index: EntryIndex,
+        spec: &EntrySpec<S>,
+        list: List,
+        host: &mut H,
+    ) {
+        let (bits, ignore) = self.pattern(spec);
         let Ok(portal) = self.portal_mut(spec.portal) else {
             return;
         };

@@ -114,7 +114,7 @@ impl<S: Span> Interface<S> {
     ) -> Option<HeaderIndex> {
         let logical = self.logical();
         let (bits, ignore) = self.pattern(spec);
-        let portal = self.portals.get(spec.portal.position())?.as_ref()?;
+        let portal = self.portals.get_mut(spec.portal.position())?.as_mut()?;
         let fits = |request: &Request| {
             let offset = if spec.options.contains(MeOptions::MANAGE_LOCAL) {
                 0

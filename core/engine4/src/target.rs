@@ -410,13 +410,20 @@ impl<S: Span> Interface<S> {
         let arriving = Arriving::new(from, request);
         // Of several that accept, the last one that was asked is the first of the list.
         let mut taken = None;
-        let accepts = |slot: u16| {
-            let entry = self.entries.at(slot.into());
-            let accepted = entry.filter(|entry| entry.accepts(logical, arriving));
-            taken = accepted.or(taken);
-            accepted.is_some()
-        };
-        let (found, walked) = portal.list(list).find(bits, accepts);
+        let (found, walked) = portal.list(list).find(
+            bits,
+            #[inline(always)]
+            |slot| {
+                let Some(entry) = self.entries.at(slot.into()) else {
+                    return false;
+                };
+                let accepts = entry.accepts(logical, arriving);
+                if accepts {
+                    taken = Some(entry);
+                }
+                accepts
+            },
+        );
         (found.map(EntryIndex).zip(taken), walked)
     }
 

@@ -77,7 +77,6 @@ impl<S: Span> Interface<S> {
     /// Hands matching unexpected messages to a new entry; true once that has used it up. The
     /// headers advance a locally managed offset only with PTL_ME_LOCAL_INC_UH_RLENGTH
     /// (Portals 4.3, section `Matching list entries and matching lists`).
-    #[inline(never)]
     pub(crate) fn take_unexpected<H: Host<S>>(
         &mut self,
         index: EntryIndex,
@@ -107,12 +106,12 @@ impl<S: Span> Interface<S> {
     }
 
     fn find_unexpected(&mut self, spec: &EntrySpec<S>, index: EntryIndex) -> Option<HeaderIndex> {
-        let portal = self.portals.get(spec.portal.position())?.as_ref()?;
+        let (logical, (bits, ignore)) = (self.logical(), self.pattern(spec));
+        let portal = self.portals.get_mut(spec.portal.position())?.as_mut()?;
         if portal.unexpected.is_empty() {
             return None;
         }
-        let (entry, logical) = (self.entries.at(index)?, self.logical());
-        let (bits, ignore) = self.pattern(spec);
+        let entry = self.entries.at(index)?;
         let (found, walked) = portal.unexpected.find(bits, ignore, |slot| {
             self.unexpected.at(slot.into()).is_some_and(|header| {
                 entry.accepts(logical, Arriving::new(header.from, &header.request))

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 pub(crate) struct Buckets {
     /// None, or a power of two from [`LEAST`] on.
     heads: Vec<Chain>,
-    /// Bits of a hash that don't choose the bucket.
+    /// Bits of a hash that don't choose the bucket; 0 without any.
     shift: u32,
     count: usize,
 }
@@ -38,10 +38,7 @@ impl Buckets {
 
     #[inline(always)]
     pub(crate) fn first(&self, key: u64) -> Option<u16> {
-        if self.is_empty() {
-            return None;
-        }
-        self.heads[self.bucket(key)].first()
+        self.heads.get(self.bucket(key))?.first()
     }
 
     #[inline(always)]

@@ -1,40 +1,55 @@
 //! Entries that wait for keys, in posting order.
 //!
-//! An entry either names its key exactly, or ignores some of its bits. Exact
-//! entries are found by hash, the others by a walk in posting order; of the two
-//! candidates the one posted earlier wins. A walk of all entries in posting
-//! order would find the same, which the tests check.
+//! An entry compares all bits of a key, or ignores some. Entries that compare the same bits share a
+//! hash table; of the candidates that the tables have for a key, the one posted earliest wins. A
+//! walk of all entries in posting order would find the same, which the tests check.
 
 use crate::buckets::Buckets;
 use crate::chain::Chains;
 use alloc::vec::Vec;
+
+/// Groups of a list, at most. Programs ignore few different sets of bits: MPI needs four, for one
+/// or any source, and one or any tag.
+const MOST_GROUPS: usize = 8;
 
 #[derive(Clone, Copy, Default)]
 struct Pattern {
     bits: u64,
     ignore: u64,
     posted: u64,
+    /// Where its group is.
+    group: usize,
 }
 
-/// A pattern that ignores bits, or the hole that it left.
-#[derive(Clone, Copy)]
-struct Ignoring {
-    bits: u64,
-    /// Bits that are compared: the complement of the ignore bits.
+/// Entries in a hash table by some of the bits that each of them compares.
+struct Group {
+    /// These bits.
     mask: u64,
-    posted: u64,
-    slot: u16,
-    live: bool,
+    buckets: Buckets,
+}
+
+impl Group {
+    const fn new(mask: u64) -> Self {
+        Group {
+            mask,
+            buckets: Buckets::new(),
+        }
+    }
+
+    /// The earliest entry that may fit a key.
+    #[inline(always)]
+    fn first(&self, bits: u64) -> Option<u16> {
+        self.buckets.first(bits & self.mask)
+    }
 }
 
 /// A list of patterns under slot numbers that the caller chooses.
 pub struct MatchList {
     patterns: Vec<Pattern>,
     chains: Chains,
-    exact: Buckets,
-    /// In posting order and side by side, so that a walk is quick.
-    ignoring: Vec<Ignoring>,
-    holes: usize,
+    /// By the bits that entries compare. The last of [`MOST_GROUPS`] holds all that have no group of
+    /// their own.
+    groups: Vec<Group>,
     posted: u64,
     length: usize,
 }
@@ -51,9 +66,7 @@ impl MatchList {
         MatchList {
             patterns: Vec::new(),
             chains: Chains::new(),
-            exact: Buckets::new(),
-            ignoring: Vec::new(),
-            holes: 0,
+            groups: Vec::new(),
             posted: 0,
             length: 0,
         }
@@ -81,77 +94,75 @@ impl MatchList {
     pub fn push(&mut self, slot: u16, bits: u64, ignore: u64) {
         let posted = self.posted;
         self.posted += 1;
-        self.length += 1;
-        let pattern = Pattern {
-            bits,
-            ignore,
-            posted,
-        };
-        match self.patterns.get_mut(slot as usize) {
-            Some(place) => *place = pattern,
-            None => self.note_first(slot, pattern),
-        }
-        if ignore == 0 {
-            let patterns = &self.patterns;
-            self.exact.insert(&mut self.chains, bits, slot, |slot| {
-                patterns[slot as usize].bits
-            });
-        } else {
-            self.ignoring.push(Ignoring {
-                bits: bits & !ignore,
-                mask: !ignore,
-                posted,
-                slot,
-                live: true,
-            });
-        }
-    }
-
-    /// Notes the pattern of a slot beyond all that the list has held.
-    #[cold]
-    #[inline(never)]
-    fn note_first(&mut self, slot: u16, pattern: Pattern) {
-        self.patterns.resize(slot as usize, Pattern::default());
-        self.patterns.push(pattern);
+        let group = self.note(slot, bits, ignore, posted);
+        let (patterns, group) = (&self.patterns, &mut self.groups[group]);
+        let mask = group.mask;
+        let key_of = |slot: u16| patterns[slot as usize].bits & mask;
+        let buckets = &mut group.buckets;
+        buckets.insert(&mut self.chains, bits & mask, slot, key_of);
     }
 
     /// Puts the entry in `slot`, which is not in the list, at the place in posting order
     /// that `posted` names; no entry of the list has that number. Not to be mixed with
     /// [`push`](Self::push).
     pub(crate) fn insert(&mut self, slot: u16, bits: u64, ignore: u64, posted: u64) {
-        let pattern = Pattern {
-            bits,
-            ignore,
-            posted,
-        };
-        match self.patterns.get_mut(slot as usize) {
-            Some(place) => *place = pattern,
-            None => self.note_first(slot, pattern),
+        let group = self.note(slot, bits, ignore, posted);
+        let (patterns, group) = (&self.patterns, &mut self.groups[group]);
+        let mask = group.mask;
+        let key_of = |slot: u16| patterns[slot as usize].bits & mask;
+        let follows = |slot: u16| patterns[slot as usize].posted > posted;
+        let buckets = &mut group.buckets;
+        buckets.insert_in_order(&mut self.chains, bits & mask, slot, key_of, follows);
+    }
+
+    /// Notes the pattern of an entry that is about to be put into its group; returns that.
+    #[inline(always)]
+    fn note(&mut self, slot: u16, bits: u64, ignore: u64, posted: u64) -> usize {
+        let group = self.group_of(!ignore);
+        if slot as usize >= self.patterns.len() {
+            self.make_room(slot);
         }
+        // Not a pattern as a whole, which would be put together elsewhere and loaded from there
+        // before its parts have left the processor's store buffer.
+        let pattern = &mut self.patterns[slot as usize];
+        pattern.bits = bits;
+        pattern.ignore = ignore;
+        pattern.posted = posted;
+        pattern.group = group;
         self.length += 1;
-        if ignore == 0 {
-            let patterns = &self.patterns;
-            let key_of = |slot: u16| patterns[slot as usize].bits;
-            let follows = |slot: u16| patterns[slot as usize].posted > posted;
-            self.exact
-                .insert_in_order(&mut self.chains, bits, slot, key_of, follows);
-            return;
+        group
+    }
+
+    /// Room for a slot beyond all that the list has held.
+    #[cold]
+    #[inline(never)]
+    fn make_room(&mut self, slot: u16) {
+        let none = Pattern::default();
+        self.patterns.resize(slot as usize + 1, none);
+    }
+
+    /// Where the group of entries that compare these bits is.
+    #[inline(always)]
+    fn group_of(&mut self, mask: u64) -> usize {
+        let group = self.groups.iter().position(|group| group.mask == mask);
+        group.unwrap_or_else(|| self.begin_group(mask))
+    }
+
+    /// A group for bits that none has compared: one without entries, or a new one, or the last.
+    #[cold]
+    #[inline(never)]
+    fn begin_group(&mut self, mask: u64) -> usize {
+        const LAST: usize = MOST_GROUPS - 1;
+        let mut own = self.groups.iter().take(LAST);
+        if let Some(empty) = own.position(|group| group.buckets.is_empty()) {
+            self.groups[empty].mask = mask;
+            return empty;
         }
-        let entry = Ignoring {
-            bits: bits & !ignore,
-            mask: !ignore,
-            posted,
-            slot,
-            live: true,
-        };
-        match self.ignoring_at(posted) {
-            // A hole may bear the number of an earlier entry.
-            Ok(hole) => {
-                self.ignoring[hole] = entry;
-                self.holes -= 1;
-            }
-            Err(place) => self.ignoring.insert(place, entry),
+        if self.groups.len() < MOST_GROUPS {
+            let is_own = self.groups.len() < LAST;
+            self.groups.push(Group::new(if is_own { mask } else { 0 }));
         }
+        self.groups.len() - 1
     }
 
     /// The number that the entry in `slot`, which is in the list, has in posting order.
@@ -164,102 +175,72 @@ impl MatchList {
         for (slot, posted) in numbers {
             self.patterns[slot as usize].posted = posted;
         }
-        self.ignoring.retain(|pattern| pattern.live);
-        self.holes = 0;
-        for pattern in &mut self.ignoring {
-            pattern.posted = self.patterns[pattern.slot as usize].posted;
-        }
     }
 
     /// Takes the entry in `slot`, which is in the list, out of it.
     #[inline(always)]
     pub fn remove(&mut self, slot: u16) {
-        let Pattern {
-            bits,
-            ignore,
-            posted,
-        } = self.patterns[slot as usize];
-        if ignore == 0 {
-            self.exact.remove(&mut self.chains, bits, slot);
-        } else {
-            self.leave_hole(posted);
-        }
+        let pattern = &self.patterns[slot as usize];
+        let Group { mask, buckets } = &mut self.groups[pattern.group];
+        buckets.remove(&mut self.chains, pattern.bits & *mask, slot);
         self.length -= 1;
     }
 
-    fn ignoring_at(&self, posted: u64) -> Result<usize, usize> {
-        self.ignoring
-            .binary_search_by_key(&posted, |pattern| pattern.posted)
-    }
-
-    /// Holes are filled when there are more of them than patterns.
-    #[inline(never)]
-    fn leave_hole(&mut self, posted: u64) {
-        if let Ok(at) = self.ignoring_at(posted) {
-            self.ignoring[at].live = false;
-            self.holes += 1;
-        }
-        if self.holes * 2 > self.ignoring.len() {
-            self.ignoring.retain(|pattern| pattern.live);
-            self.holes = 0;
-        }
-    }
-
-    /// The entry that [`find`](Self::find) looks at first, if that one fits `bits` and none that
-    /// ignores bits may come before it.
+    /// The entry that [`find`](Self::find) looks at first, if that one fits `bits` and no other may
+    /// come before it: all entries compare the same bits.
     #[inline(always)]
     pub(crate) fn first(&self, bits: u64) -> Option<u16> {
-        let first = self.exact.first(bits).filter(|_| self.ignoring.is_empty());
-        first.filter(|slot| self.patterns[*slot as usize].bits == bits)
+        let [group] = self.groups.as_slice() else {
+            return None;
+        };
+        match group.first(bits) {
+            Some(slot) if self.has(slot, group.mask, bits) => Some(slot),
+            _ => None,
+        }
     }
 
-    /// The earliest entry whose pattern fits `bits` and that `accepts`; and how
-    /// many entries were looked at.
+    /// Whether the entry in `slot` has these bits where the mask has any.
+    #[inline(always)]
+    fn has(&self, slot: u16, mask: u64, bits: u64) -> bool {
+        (self.patterns[slot as usize].bits ^ bits) & mask == 0
+    }
+
+    /// The earliest entry whose pattern fits `bits` and that `accepts`, the last one that was asked;
+    /// and how many entries were looked at.
     #[inline(always)]
     pub fn find(&self, bits: u64, mut accepts: impl FnMut(u16) -> bool) -> (Option<u16>, u32) {
-        match self.only_candidate(bits).filter(|slot| accepts(*slot)) {
-            Some(slot) => (Some(slot), 1),
-            None => self.walk(bits, accepts),
+        match self.groups.as_slice() {
+            [] => return (None, 0),
+            [group] => match group.first(bits) {
+                None => return (None, 0),
+                Some(slot) if self.has(slot, group.mask, bits) && accepts(slot) => {
+                    return (Some(slot), 1);
+                }
+                Some(_) => {}
+            },
+            _ => {}
         }
-    }
-
-    /// The entry that a [walk](Self::walk) looks at first, if it fits and is the earliest for
-    /// certain: all entries name their key exactly, or all ignore bits.
-    #[inline(always)]
-    fn only_candidate(&self, bits: u64) -> Option<u16> {
-        match self.ignoring.first() {
-            None => self.first(bits),
-            Some(first) if self.exact.is_empty() => {
-                (first.live && bits & first.mask == first.bits).then_some(first.slot)
-            }
-            Some(_) => None,
-        }
+        self.walk(bits, accepts)
     }
 
     /// As [`find`](Self::find), a function of its own that a search seldom needs.
     #[inline(never)]
     fn walk(&self, bits: u64, mut accepts: impl FnMut(u16) -> bool) -> (Option<u16>, u32) {
-        let mut walked = 0;
-        let mut found = None;
-        let mut before = u64::MAX;
-        let mut at = self.exact.first(bits);
-        while let Some(slot) = at {
-            walked += 1;
-            let pattern = &self.patterns[slot as usize];
-            if pattern.bits == bits && accepts(slot) {
-                (found, before) = (Some(slot), pattern.posted);
-                break;
-            }
-            at = self.chains.next(slot);
-        }
-        for pattern in &self.ignoring {
-            if pattern.posted > before {
-                break;
-            }
-            walked += u32::from(pattern.live);
-            if bits & pattern.mask == pattern.bits && pattern.live && accepts(pattern.slot) {
-                found = Some(pattern.slot);
-                break;
+        let (mut found, mut before, mut walked) = (None, u64::MAX, 0);
+        for group in &self.groups {
+            let mut at = group.first(bits);
+            while let Some(slot) = at {
+                let posted = self.posted(slot);
+                if posted > before {
+                    break;
+                }
+                walked += 1;
+                let mask = !self.patterns[slot as usize].ignore;
+                if self.has(slot, mask, bits) && accepts(slot) {
+                    (found, before) = (Some(slot), posted);
+                    break;
+                }
+                at = self.chains.next(slot);
             }
         }
         (found, walked)
@@ -291,39 +272,57 @@ mod tests {
         *state >> 33
     }
 
+    /// Appends, removes and searches at random.
+    fn compare(seed: u64, ignores: &[u64]) {
+        let (mut list, mut walk, mut state) = (MatchList::new(), Walk::default(), seed);
+        let mut slots: Vec<u16> = (0..64).collect();
+        for step in 0..400 {
+            let bits = random(&mut state) % 6;
+            match random(&mut state) % 3 {
+                0 if !slots.is_empty() => {
+                    let at = random(&mut state) as usize % slots.len();
+                    let slot = slots.swap_remove(at);
+                    let ignore = ignores[random(&mut state) as usize % ignores.len()];
+                    list.push(slot, bits, ignore);
+                    walk.0.push((slot, bits, ignore));
+                }
+                1 if !walk.0.is_empty() => {
+                    let at = random(&mut state) as usize % walk.0.len();
+                    let (slot, ..) = walk.0.remove(at);
+                    list.remove(slot);
+                    slots.push(slot);
+                }
+                _ => {
+                    let refuses = random(&mut state) as u16 % 5;
+                    let accepts = |slot: u16| slot % 5 != refuses;
+                    let mut last = None;
+                    let (found, _) = list.find(bits, |slot| {
+                        let accepted = accepts(slot);
+                        last = accepted.then_some(slot).or(last);
+                        accepted
+                    });
+                    let expected = walk.find(bits, accepts);
+                    assert_eq!(found, expected, "seed {seed} step {step}");
+                    assert_eq!(last, expected, "seed {seed} step {step}");
+                }
+            }
+            assert_eq!(list.len(), walk.0.len());
+            assert!(list.groups.len() <= MOST_GROUPS);
+        }
+    }
+
     #[test]
     fn the_list_finds_what_a_walk_in_posting_order_finds() {
-        for seed in 0..200u64 {
-            let (mut list, mut walk, mut state) = (MatchList::new(), Walk::default(), seed);
-            let mut slots: Vec<u16> = (0..64).collect();
-            for step in 0..400 {
-                let bits = random(&mut state) % 6;
-                match random(&mut state) % 3 {
-                    0 if !slots.is_empty() => {
-                        let at = random(&mut state) as usize % slots.len();
-                        let slot = slots.swap_remove(at);
-                        let ignore = [0, 0, 1, u64::MAX][random(&mut state) as usize % 4];
-                        list.push(slot, bits, ignore);
-                        walk.0.push((slot, bits, ignore));
-                    }
-                    1 if !walk.0.is_empty() => {
-                        let at = random(&mut state) as usize % walk.0.len();
-                        let (slot, ..) = walk.0.remove(at);
-                        list.remove(slot);
-                        slots.push(slot);
-                    }
-                    _ => {
-                        let refuses = random(&mut state) as u16 % 5;
-                        let accepts = |slot: u16| slot % 5 != refuses;
-                        assert_eq!(
-                            list.find(bits, accepts).0,
-                            walk.find(bits, accepts),
-                            "seed {seed} step {step}"
-                        );
-                    }
-                }
-                assert_eq!(list.len(), walk.0.len());
-            }
+        for seed in 0..200 {
+            compare(seed, &[0, 0, 1, u64::MAX]);
+        }
+    }
+
+    #[test]
+    fn so_it_does_if_entries_ignore_more_sets_of_bits_than_there_are_groups() {
+        let ignores: Vec<u64> = (0..20).chain([u64::MAX, u64::MAX - 2]).collect();
+        for seed in 0..200 {
+            compare(seed, &ignores);
         }
     }
 
@@ -343,37 +342,62 @@ mod tests {
     #[test]
     fn every_entry_that_is_looked_at_is_counted_once() {
         let mut list = MatchList::new();
-        list.push(0, 8, u64::MAX - 15);
+        list.push(0, 0, u64::MAX);
         list.push(1, 5, 0);
         list.push(2, 5, 0);
         list.push(3, 0, u64::MAX);
-        assert_eq!(
-            list.find(5, |_| true),
-            (Some(1), 2),
-            "and slot 0, posted earlier"
-        );
-        assert_eq!(list.find(5, |slot| slot == 2), (Some(2), 3));
+        assert_eq!(list.find(5, |_| true), (Some(0), 1), "others came later");
+        assert_eq!(list.find(5, |slot| slot == 1), (Some(1), 3), "0 and 3, too");
+        assert_eq!(list.find(5, |slot| slot == 2), (Some(2), 4));
         assert_eq!(list.find(5, |slot| slot == 3), (Some(3), 4));
         assert_eq!(list.find(8, |_| true), (Some(0), 1));
         list.remove(0);
-        assert_eq!(list.find(8, |_| true), (Some(3), 1), "a hole costs nothing");
+        assert_eq!(list.find(8, |_| true), (Some(3), 1));
+    }
+
+    /// Receives of MPI: for one source and one tag, and any protocol.
+    #[test]
+    fn entries_that_ignore_the_same_bits_are_found_without_a_walk() {
+        const PROTOCOL: u64 = 3 << 60;
+        let mut list = MatchList::new();
+        for slot in 0..10_000 {
+            list.push(slot, slot.into(), PROTOCOL);
+        }
+        for slot in [0, 77, 9_999] {
+            let (found, walked) = list.find(u64::from(slot) | 1 << 60, |_| true);
+            assert_eq!(found, Some(slot));
+            assert!(walked < 12, "{walked}");
+        }
+        list.push(10_000, 5, u64::MAX - 15);
+        let (found, walked) = list.find(20_005, |_| true);
+        assert_eq!((found, walked < 12), (Some(10_000), true), "{walked}");
     }
 
     #[test]
-    fn holes_are_filled_once_they_are_the_majority() {
+    fn a_group_without_entries_serves_those_that_compare_other_bits() {
         let mut list = MatchList::new();
-        for slot in 0..8 {
-            list.push(slot, 0, u64::MAX);
+        for ignore in 0..100 {
+            list.push(3, 0, ignore);
+            assert_eq!(list.find(ignore, |_| true), (Some(3), 1));
+            list.remove(3);
         }
-        for slot in 0..4 {
-            list.remove(slot);
+        assert_eq!(list.groups.len(), 1);
+    }
+
+    #[test]
+    fn entries_that_find_no_group_of_their_own_share_the_last() {
+        let mut list = MatchList::new();
+        for slot in 0..20u16 {
+            list.push(slot, 1 << 40 | u64::from(slot) << 32, slot.into());
         }
-        assert_eq!((list.ignoring.len(), list.holes), (8, 4));
-        list.remove(4);
-        assert_eq!((list.ignoring.len(), list.holes), (3, 0));
-        assert_eq!(list.find(1, |_| true), (Some(5), 1));
-        list.remove(6);
-        assert_eq!((list.ignoring.len(), list.holes), (3, 1));
+        assert_eq!(list.groups.len(), MOST_GROUPS);
+        assert_eq!(list.groups[MOST_GROUPS - 1].mask, 0);
+        list.remove(0);
+        list.push(0, 2 << 40, 1 << 20);
+        assert_eq!(list.groups[0].mask, !(1 << 20), "not the last");
+        assert_eq!(list.find(2 << 40 | 1 << 20, |_| true).0, Some(0));
+        assert_eq!(list.find(1 << 40 | 19 << 32 | 3, |_| true).0, Some(19));
+        assert_eq!(list.find(1 << 40 | 19 << 32 | 4, |_| true).0, None);
     }
 
     #[test]

@@ -109,7 +109,7 @@ impl OrderedMatchList {
     }
 
     /// The entry that [`find`](Self::find) looks at first, if that is known without a search: it
-    /// fits `bits`, and no pattern of the list ignores any. Mostly it is the one found.
+    /// fits `bits`, and all entries of the list ignore the same bits. Mostly it is the one found.
     #[inline(always)]
     pub fn first(&self, bits: u64) -> Option<u16> {
         self.list.first(bits)

@@ -5,14 +5,53 @@ use crate::buckets::Buckets;
 use crate::chain::{Chain, Chains};
 use alloc::vec::Vec;
 
+/// Keys that a search has looked at before it is worth a hash table for those that ignore the same
+/// bits.
+const LONG: u32 = 64;
+/// Such tables of a list, at most.
+const MOST_TABLES: usize = 3;
+
 /// A list of keys under slot numbers that the caller chooses.
 pub struct Posted {
     keys: Vec<u64>,
     order: Chains,
     all: Chain,
-    by_key: Chains,
-    buckets: Buckets,
+    exact: Table,
+    /// For patterns that ignore bits, while the list is long.
+    ignoring: Vec<Table>,
     length: usize,
+}
+
+/// The keys, hashed by the bits that some patterns compare.
+struct Table {
+    /// These bits.
+    mask: u64,
+    chains: Chains,
+    buckets: Buckets,
+}
+
+impl Table {
+    const fn new(mask: u64) -> Self {
+        Table {
+            mask,
+            chains: Chains::new(),
+            buckets: Buckets::new(),
+        }
+    }
+
+    /// Appends the key in `slot`.
+    #[inline(always)]
+    fn push(&mut self, keys: &[u64], slot: u16) {
+        let key_of = |slot: u16| keys[slot as usize] & self.mask;
+        let key = key_of(slot);
+        self.buckets.insert(&mut self.chains, key, slot, key_of);
+    }
+
+    #[inline(always)]
+    fn remove(&mut self, keys: &[u64], slot: u16) {
+        let key = keys[slot as usize] & self.mask;
+        self.buckets.remove(&mut self.chains, key, slot);
+    }
 }
 
 impl Default for Posted {
@@ -28,8 +67,8 @@ impl Posted {
             keys: Vec::new(),
             order: Chains::new(),
             all: Chain::EMPTY,
-            by_key: Chains::new(),
-            buckets: Buckets::new(),
+            exact: Table::new(u64::MAX),
+            ignoring: Vec::new(),
             length: 0,
         }
     }
@@ -52,41 +91,71 @@ impl Posted {
         }
         self.keys[at] = key;
         self.order.push_back(&mut self.all, slot);
-        let keys = &self.keys;
-        self.buckets
-            .insert(&mut self.by_key, key, slot, |slot| keys[slot as usize]);
+        self.exact.push(&self.keys, slot);
+        for table in &mut self.ignoring {
+            table.push(&self.keys, slot);
+        }
         self.length += 1;
     }
 
     /// Takes the key in `slot`, which is in the list, out of it.
     pub fn remove(&mut self, slot: u16) {
         self.order.remove(&mut self.all, slot);
-        self.buckets
-            .remove(&mut self.by_key, self.keys[slot as usize], slot);
+        self.exact.remove(&self.keys, slot);
+        for table in &mut self.ignoring {
+            table.remove(&self.keys, slot);
+        }
         self.length -= 1;
+        if self.is_empty() && !self.ignoring.is_empty() {
+            self.ignoring.clear();
+        }
     }
 
     /// The earliest key that fits the pattern and that `accepts`; and how many
     /// keys were looked at.
     pub fn find(
-        &self,
+        &mut self,
         bits: u64,
         ignore: u64,
         mut accepts: impl FnMut(u16) -> bool,
     ) -> (Option<u16>, u32) {
-        let (mut at, chains) = match ignore {
-            0 => (self.buckets.first(bits), &self.by_key),
-            _ => (self.all.first(), &self.order),
+        let table = match ignore {
+            0 => Some(&self.exact),
+            _ => self.ignoring.iter().find(|table| table.mask == !ignore),
+        };
+        let (mut at, chains) = match table {
+            Some(table) => (table.buckets.first(bits & table.mask), &table.chains),
+            None => (self.all.first(), &self.order),
         };
         let mut walked = 0;
+        let mut found = None;
         while let Some(slot) = at {
             walked += 1;
             if (self.keys[slot as usize] ^ bits) & !ignore == 0 && accepts(slot) {
-                return (Some(slot), walked);
+                found = Some(slot);
+                break;
             }
             at = chains.next(slot);
         }
-        (None, walked)
+        if table.is_none() && walked >= LONG {
+            self.hash_by(!ignore);
+        }
+        (found, walked)
+    }
+
+    /// Has patterns that compare these bits find keys without a walk.
+    #[cold]
+    fn hash_by(&mut self, mask: u64) {
+        if self.ignoring.len() == MOST_TABLES {
+            return;
+        }
+        let mut table = Table::new(mask);
+        let mut at = self.all.first();
+        while let Some(slot) = at {
+            table.push(&self.keys, slot);
+            at = self.order.next(slot);
+        }
+        self.ignoring.push(table);
     }
 }
 
@@ -132,5 +201,76 @@ mod tests {
         assert_eq!(posted.find(0xa1, 0xf0, |_| true), (Some(1), 2));
         assert_eq!(posted.find(0xa1, 0, |_| true), (Some(2), 1));
         assert_eq!(posted.find(0xc0, 0x0f, |_| true), (None, 3));
+    }
+
+    /// A small generator, so that a failure can be repeated from its seed.
+    fn random(state: &mut u64) -> u64 {
+        *state = state
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
+        *state >> 33
+    }
+
+    #[test]
+    fn the_list_finds_what_a_walk_in_order_of_arrival_finds() {
+        let mut tables = 0;
+        for seed in 0..20 {
+            let (mut posted, mut walk, mut state) = (Posted::new(), Vec::new(), seed);
+            let mut slots: Vec<u16> = (0..400).collect();
+            for step in 0..4_000 {
+                // It grows, then shrinks until it is empty.
+                let grows = step < 2_000;
+                match random(&mut state) % 8 {
+                    0..=4 if grows && !slots.is_empty() => {
+                        let at = random(&mut state) as usize % slots.len();
+                        let (slot, key) = (slots.swap_remove(at), random(&mut state) % 64);
+                        posted.push(slot, key);
+                        walk.push((slot, key));
+                    }
+                    0..=5 if !walk.is_empty() => {
+                        let at = random(&mut state) as usize % walk.len();
+                        let (slot, _) = walk.remove(at);
+                        posted.remove(slot);
+                        slots.push(slot);
+                    }
+                    _ => {
+                        let bits = random(&mut state) % 64;
+                        let ignore = [0, 1, 6, 32, 56, u64::MAX][random(&mut state) as usize % 6];
+                        let refuses = random(&mut state) as u16 % 5;
+                        let accepts = |slot: u16| slot % 5 != refuses;
+                        let fits = |(slot, key): &&(u16, u64)| {
+                            (key ^ bits) & !ignore == 0 && accepts(*slot)
+                        };
+                        let expected = walk.iter().find(fits).map(|(slot, _)| *slot);
+                        let (found, _) = posted.find(bits, ignore, accepts);
+                        assert_eq!(found, expected, "seed {seed} step {step}");
+                    }
+                }
+                assert_eq!(posted.len(), walk.len());
+                assert!(posted.ignoring.len() <= MOST_TABLES);
+                tables = tables.max(posted.ignoring.len());
+            }
+            assert!(posted.is_empty() && posted.ignoring.is_empty());
+        }
+        assert_eq!(tables, MOST_TABLES);
+    }
+
+    /// Receives of MPI: for one source and one tag, and any protocol.
+    #[test]
+    fn patterns_that_ignore_the_same_bits_walk_a_long_list_once() {
+        const PROTOCOL: u64 = 3 << 60;
+        let mut posted = Posted::new();
+        for slot in 0..10_000 {
+            posted.push(slot, 1 << 60 | u64::from(slot));
+        }
+        assert_eq!(
+            posted.find(9_999, PROTOCOL, |_| true),
+            (Some(9_999), 10_000)
+        );
+        for slot in [9_999, 5_000, 3] {
+            let (found, walked) = posted.find(slot, PROTOCOL, |_| true);
+            assert_eq!(found, Some(slot as u16));
+            assert!(walked < 12, "{walked}");
+        }
     }
 }

@@ -133,7 +133,7 @@ impl<T, I: From<u16> + Into<u16>> Slab<T, I> {
     }
 
     /// As [`remove`](Self::remove), but drops the value where it is; false if there was none.
-    #[inline]
+    #[inline(always)]
     pub fn discard(&mut self, index: I) -> bool {
         let index = index.into();
         let slot = self.slots.get_mut(usize::from(index));

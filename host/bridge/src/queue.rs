@@ -124,6 +124,7 @@ impl QueueEnds {
     }
 
     /// Events that fit without touching the reserve.
+    #[inline(always)]
     pub fn free_slots(&self) -> usize {
         let head = self.head.load(Ordering::Acquire);
         let used = self.tail.load(Ordering::Relaxed).wrapping_sub(head);

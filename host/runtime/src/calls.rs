@@ -397,16 +397,20 @@ impl<O: Owner> Library<O> {
         spec: EntrySpec<O::Span>,
         list: List,
     ) -> Result<Handle> {
-        let appended = self.with(interface, |interface, effects| {
-            if !matches!(spec.counter, Handle::CT_NONE | Handle(0)) {
-                interface.counter_value(spec.counter)?;
-            }
-            let entry = interface.append(&spec, list, effects)?;
-            if shareable().is_used() {
-                effects.publish_entry(interface, entry);
-            }
-            Ok(entry)
-        });
+        let appended = self.with(
+            interface,
+            #[inline(always)]
+            |interface, effects| {
+                if !matches!(spec.counter, Handle::CT_NONE | Handle(0)) {
+                    interface.counter_value(spec.counter)?;
+                }
+                let entry = interface.append(&spec, list, effects)?;
+                if shareable().is_used() {
+                    effects.publish_entry(interface, entry);
+                }
+                Ok(entry)
+            },
+        );
         if shareable().converts() {
             appended.inspect(|entry| self.share_entry(*entry))
         } else {

@@ -322,12 +322,13 @@ static void count_entries(struct side *side, struct shared *shared)
 }
 
 /* What Open MPI's mtl/portals4 does for a short message: the receiver appends an entry that is used
- * once, at a portal table entry with flow control; the sender puts with an acknowledgement; both
- * poll two event queues. */
+ * once and ignores the bits of the sender's protocol, at a portal table entry with flow control;
+ * the sender puts with an acknowledgement; both poll two event queues. */
 static ptl_me_t receive_of_mpi(struct side *side, ptl_process_t peer)
 {
     ptl_me_t entry = entry_of(side, PTL_ME_USE_ONCE | PTL_ME_EVENT_LINK_DISABLE | PTL_ME_EVENT_UNLINK_DISABLE);
     entry.match_id = peer;
+    entry.ignore_bits = (ptl_match_bits_t)3 << 60;
     return entry;
 }
 

@@ -40,7 +40,7 @@ pub struct Rounds {
     pub way: Way,
     /// Bytes of a message.
     pub bytes: u64,
-    /// Entries that don't match, ahead of the one that does.
+    /// Entries for another source, ahead of the one that takes the message.
     pub ahead: u64,
     /// How much later the second node begins, where both do. S1's nodes are synchronized
     /// first; how well isn't said.
@@ -51,7 +51,7 @@ pub struct Rounds {
 pub struct PingPong {
     way: Way,
     bytes: u64,
-    /// Entries that don't match, ahead of the one that does.
+    /// Entries for another source, ahead of the one that takes the message.
     ahead: u64,
     begins: bool,
     peer: ProcessId,
@@ -355,18 +355,12 @@ impl Program for PingPong {
         let memory = Buffer::Contiguous(Ghost::new(0x1000, self.bytes));
         self.memory = setup.bind(memory, quiet)?;
         let exposure = Exposure::to_all(self.bytes, BITS);
+        // Of the same bits, but for messages that nobody sends: they have to be looked at.
         for _ in 0..self.ahead {
-            let match_bits = BITS + 1;
-            setup.expose(&Exposure {
-                match_bits,
-                ignore_bits: 1 << 63,
-                ..exposure
-            })?;
+            let source = setup.id();
+            setup.expose(&Exposure { source, ..exposure })?;
         }
-        setup.expose(&Exposure {
-            ignore_bits: 1 << 62,
-            ..exposure
-        })?;
+        setup.expose(&exposure)?;
         Ok(())
     }
 
