@@ -353,6 +353,7 @@ impl ShmNal {
             return None;
         }
         let is_alone = self.inbound.len() == 1;
+        let last = self.cursor;
         // Once more than there are lanes: the first may only have ended its turn.
         for _ in 0..=self.inbound.len() {
             if self.served < QUANTUM {
@@ -373,6 +374,8 @@ impl ShmNal {
                 self.cursor = 0;
             }
         }
+        // The next message is probably from the sender of the last one.
+        self.cursor = last;
         None
     }
 

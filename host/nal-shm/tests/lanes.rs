@@ -141,6 +141,29 @@ fn each_sender_has_a_lane_of_its_own_and_a_full_one_holds_up_nobody_else() {
 }
 
 #[test]
+fn a_look_that_finds_nothing_leaves_the_turn_with_the_last_sender() {
+    let job = job();
+    let mut to = open(&job, 1);
+    let mut senders: Vec<ShmNal> = (2..7).map(|pid| open(&job, pid)).collect();
+    for sender in &mut senders {
+        send(sender, 1, 0);
+    }
+    assert_eq!(drain(&mut to), messages([0; 5]));
+    for (round, sender) in senders.iter_mut().enumerate() {
+        send(sender, 1, 1);
+        assert_eq!(drain(&mut to), messages([1]), "sender {round}");
+        for look in 0..7 {
+            assert!(to.next().is_none());
+            send(sender, 1, 2);
+            let found = to.next_inline();
+            let (origin, words, _) = found.expect("the sender of the last message has sent more");
+            to.done(origin);
+            assert_eq!(words[1], 2, "sender {round}, look {look}");
+        }
+    }
+}
+
+#[test]
 fn bodies_of_more_senders_than_have_wide_rings_arrive_whole() {
     const BODIES: u64 = 60;
     let job = job();
