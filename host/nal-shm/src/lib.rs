@@ -56,6 +56,7 @@ use lintel_wire::Words;
 use outbound::{Access, Peer, number_of_processor};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
+use std::iter;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -63,6 +64,8 @@ use std::time::Duration;
 pub const EAGER: u64 = 65536;
 /// Messages that a lane may deliver before the next lane has its turn.
 const QUANTUM: u32 = 32;
+/// Lanes that a poll looks at about as quickly as a caller does without the lock.
+const FEW_LANES: usize = 24;
 /// Bytes queued for a peer, more than which it can't read at a time.
 const MUCH: u64 = lintel_ring::ring_bytes(lintel_ring::NEAR_LINES) as u64;
 
@@ -90,6 +93,8 @@ pub struct ShmNal {
     served: u32,
     /// Messages that have arrived, modulo 2^32.
     arrivals: u32,
+    /// How many those were when the lanes were last watched; nothing if there are other lanes now.
+    watched: Option<u32>,
     changes: u32,
     /// Reported before anything else arrives: processes lost, streams broken.
     notices: VecDeque<Arrival>,
@@ -134,6 +139,7 @@ impl ShmNal {
             cursor: 0,
             served: 0,
             arrivals: 0,
+            watched: None,
             changes: 0,
             notices: VecDeque::new(),
             unanswered: None,
@@ -189,14 +195,47 @@ impl ShmNal {
     /// Has threads look for messages without this NAL, so many times until it is polled
     /// again; not at all while something else is due than a look at the rings.
     #[inline(always)]
-    pub fn watch(&self, lookout: &Lookout, looks: u32) {
+    pub fn watch(&mut self, lookout: &Lookout, looks: u32) {
         if self.waiting > 0 || !self.notices.is_empty() {
             return lookout.close();
         }
+        match self.inbound.as_slice() {
+            // SAFETY: the ring lies in this process's own segment, whose addresses stay readable
+            // as long as the process lives (`Segment::create`).
+            [only] => unsafe { lookout.watch(iter::once(only.receiver()), 0, looks) },
+            _ => self.watch_several(lookout, looks),
+        }
+    }
+
+    /// As [`watch`](Self::watch), if there isn't just one lane.
+    #[inline(never)]
+    fn watch_several(&mut self, lookout: &Lookout, looks: u32) {
+        if self.reads_many() && self.watch_last(lookout) {
+            return;
+        }
         let receivers = self.inbound.iter().map(Inbound::receiver);
-        // SAFETY: the rings lie in this process's own segment, whose addresses stay readable
-        // as long as the process lives (`Segment::create`).
-        unsafe { lookout.watch(receivers, looks) };
+        // SAFETY: as in `watch`.
+        unsafe { lookout.watch(receivers, self.cursor, looks) };
+    }
+
+    /// Has threads look on for messages on the lanes that were watched before, if nothing was read
+    /// since but, as a rule, from the lane whose turn it is; false if all are to be watched anew.
+    fn watch_last(&mut self, lookout: &Lookout) -> bool {
+        let watched = self.watched.replace(self.arrivals);
+        let has_read = watched.is_some_and(|arrivals| arrivals != self.arrivals);
+        let last = self.inbound.get(self.cursor).filter(|_| has_read);
+        if let Some(last) = last {
+            // SAFETY: as in `watch`.
+            unsafe { lookout.watch_on(self.cursor, last.receiver()) };
+        }
+        last.is_some()
+    }
+
+    /// Whether a poll that finds nothing takes long, so that callers should look by themselves also
+    /// right after a message.
+    #[inline(always)]
+    pub fn reads_many(&self) -> bool {
+        self.inbound.len() > FEW_LANES
     }
 
     /// Counts of what went wrong so far.
@@ -407,6 +446,7 @@ impl ShmNal {
     #[cold]
     fn on_corrupt(&mut self) -> Option<Arrival> {
         let lane = self.inbound.swap_remove(self.cursor);
+        self.watched = None;
         self.quarantine(lane);
         self.next()
     }

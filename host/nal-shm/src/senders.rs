@@ -65,6 +65,7 @@ impl ShmNal {
             None => {}
         }
         self.inbound.push(inbound);
+        self.watched = None;
     }
 
     /// Whether messages of an earlier process of that name are still to be read.
@@ -90,6 +91,7 @@ impl ShmNal {
             self.inbound[index].check_sender();
             if self.inbound[index].is_finished() {
                 over.push(self.inbound.swap_remove(index));
+                self.watched = None;
             }
         }
         for mut inbound in over {
@@ -130,6 +132,7 @@ impl ShmNal {
     fn quarantine_changed_lanes(&mut self) {
         while let Some(index) = self.inbound.iter().position(|lane| !lane.is_same()) {
             let lane = self.inbound.swap_remove(index);
+            self.watched = None;
             self.quarantine(lane);
         }
     }

@@ -4,7 +4,10 @@ use crate::{Receiver, word};
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// Rings that a lookout can watch.
-const MOST: usize = 16;
+const MOST: usize = 128;
+/// Rings that one look looks at, besides the one that was read last: of more, each look takes the next
+/// ones.
+const AT_ONCE: usize = 8;
 /// Counts that it can watch besides.
 const MOST_COUNTS: usize = 16;
 
@@ -21,7 +24,13 @@ pub struct Lookout {
     left: AtomicU32,
     /// `left` when the owner last counted the looks.
     counted: AtomicU32,
+    /// `left` when the owner last began to watch.
+    looks: AtomicU32,
     rings: AtomicUsize,
+    /// The ring that was read last.
+    last: AtomicUsize,
+    /// Where the next look begins.
+    begin: AtomicUsize,
     next: [NextSlot; MOST],
     counts: AtomicUsize,
     taken: [TakenCount; MOST_COUNTS],
@@ -53,7 +62,10 @@ impl Lookout {
         Lookout {
             left: AtomicU32::new(0),
             counted: AtomicU32::new(0),
+            looks: AtomicU32::new(0),
             rings: AtomicUsize::new(0),
+            last: AtomicUsize::new(0),
+            begin: AtomicUsize::new(0),
             next: [const { NextSlot::new() }; MOST],
             counts: AtomicUsize::new(0),
             taken: [const { TakenCount::new() }; MOST_COUNTS],
@@ -71,7 +83,24 @@ impl Lookout {
         // Threads that look at the same time may count as one.
         self.left.store(left - 1, Ordering::Relaxed);
         let rings = self.rings.load(Ordering::Relaxed);
-        self.next[..rings.min(MOST)].iter().all(NextSlot::is_empty) && !self.is_count_due()
+        let is_empty = match rings {
+            0..=AT_ONCE => self.next[..rings].iter().all(NextSlot::is_empty),
+            _ => self.are_some_empty(rings),
+        };
+        is_empty && !self.is_count_due()
+    }
+
+    /// Whether the ring that was read last and the next ones of so many are empty.
+    #[inline(never)]
+    fn are_some_empty(&self, rings: usize) -> bool {
+        let last = self.last.load(Ordering::Relaxed) % MOST;
+        let begin = self.begin.load(Ordering::Relaxed) % MOST;
+        let end = (begin + AT_ONCE).min(rings.min(MOST));
+        // Threads that look at the same time may look at the same ones.
+        let next = if end < rings { end } else { 0 };
+        self.begin.store(next, Ordering::Relaxed);
+        let some = self.next.get(begin..end).unwrap_or_default();
+        self.next[last].is_empty() && some.iter().all(NextSlot::is_empty)
     }
 
     /// Whether peers have counted something, or may have, that the owner hadn't taken when it last
@@ -106,26 +135,56 @@ impl Lookout {
         self.counted.store(0, Ordering::Relaxed);
     }
 
-    /// Has others look at these rings, which the owner has found empty, for so many looks.
-    /// More rings than a lookout can watch close it.
+    /// Has others look at these rings, which the owner has found empty, of which it has read the
+    /// one with the number `last` last, for so many looks at each. More rings than a lookout can watch
+    /// close it.
     ///
     /// # Safety
     /// The rings' memory stays readable as long as the lookout lives: another thread may be
     /// about to look.
     #[inline(always)]
-    pub unsafe fn watch<'a>(&self, receivers: impl Iterator<Item = &'a Receiver>, looks: u32) {
+    pub unsafe fn watch<'a>(
+        &self,
+        receivers: impl Iterator<Item = &'a Receiver>,
+        last: usize,
+        looks: u32,
+    ) {
         let mut rings = 0;
         for receiver in receivers {
             let Some(next) = self.next.get(rings) else {
+                self.rings.store(0, Ordering::Relaxed);
                 return self.close();
             };
-            let (slot, former_lap) = receiver.next_slot();
-            next.slot.store(slot, Ordering::Relaxed);
-            let former_lap = u64::from(former_lap);
-            next.former_lap.store(former_lap, Ordering::Relaxed);
+            next.watch(receiver);
             rings += 1;
         }
         self.rings.store(rings, Ordering::Relaxed);
+        let looks = match rings {
+            0..=AT_ONCE => looks,
+            // As many as it takes to look at each ring that often.
+            _ => looks * rings.div_ceil(AT_ONCE) as u32,
+        };
+        self.looks.store(looks, Ordering::Relaxed);
+        self.open(last, looks);
+    }
+
+    /// As [`watch`](Self::watch), of the same rings as before and as often, if the owner has read only
+    /// the one with the number `last` since. If it has read others, too, that costs a poll.
+    ///
+    /// # Safety
+    /// As of [`watch`](Self::watch).
+    #[inline(always)]
+    pub unsafe fn watch_on(&self, last: usize, receiver: &Receiver) {
+        match self.next.get(last) {
+            Some(next) if last < self.rings.load(Ordering::Relaxed) => next.watch(receiver),
+            _ => return self.close(),
+        }
+        self.open(last, self.looks.load(Ordering::Relaxed));
+    }
+
+    #[inline(always)]
+    fn open(&self, last: usize, looks: u32) {
+        self.last.store(last, Ordering::Relaxed);
         self.left.store(looks, Ordering::Relaxed);
         self.counted.store(looks, Ordering::Relaxed);
     }
@@ -169,6 +228,14 @@ impl NextSlot {
             slot: AtomicPtr::new(EMPTY.as_ptr().cast()),
             former_lap: AtomicU64::new(0),
         }
+    }
+
+    /// Looks where this ring's next record comes.
+    #[inline(always)]
+    fn watch(&self, receiver: &Receiver) {
+        let (slot, former_lap) = receiver.next_slot();
+        self.slot.store(slot, Ordering::Relaxed);
+        self.former_lap.store(former_lap.into(), Ordering::Relaxed);
     }
 
     #[inline(always)]

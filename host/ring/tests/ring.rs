@@ -208,7 +208,7 @@ fn a_payload_that_its_slot_does_not_hold_is_not_pushed_as_short() {
 /// Has a lookout watch a rig's ring.
 fn watch(lookout: &Lookout, receiver: &Receiver, looks: u32) {
     // SAFETY: in every test the rig outlives the lookout.
-    unsafe { lookout.watch([receiver].into_iter(), looks) };
+    unsafe { lookout.watch([receiver].into_iter(), 0, looks) };
 }
 
 #[test]
@@ -247,8 +247,63 @@ fn a_lookout_with_more_rings_than_it_can_watch_is_closed() {
     let (_rig, _sender, receiver) = Rig::new();
     let lookout = Lookout::new();
     // SAFETY: the rig outlives the lookout.
-    unsafe { lookout.watch(std::iter::repeat_n(&receiver, 100), 3) };
+    unsafe { lookout.watch(std::iter::repeat_n(&receiver, 129), 0, 3) };
     assert!(!lookout.is_quiet());
+}
+
+/// Looks that find nothing, of at most so many.
+fn quiet_looks(lookout: &Lookout, most: usize) -> usize {
+    (0..most).take_while(|_| lookout.is_quiet()).count()
+}
+
+#[test]
+fn a_lookout_sees_the_ring_read_last_at_once_and_each_of_many_others_soon() {
+    let mut rigs: Vec<_> = (0..100).map(|_| Rig::new()).collect();
+    let lookout = Lookout::new();
+    for (place, last) in [(5, 5), (0, 5), (99, 5), (57, 0), (5, 99), (99, 99)] {
+        let receivers = rigs.iter().map(|(_, _, receiver)| receiver);
+        // SAFETY: the rigs outlive the lookout.
+        unsafe { lookout.watch(receivers, last, 2) };
+        let looks = quiet_looks(&lookout, 1000);
+        assert_eq!(looks, 26, "each ring twice, eight at a time");
+        let receivers = rigs.iter().map(|(_, _, receiver)| receiver);
+        // SAFETY: as above.
+        unsafe { lookout.watch(receivers, last, 2) };
+        let (rig, sender, receiver) = &mut rigs[place];
+        let pushed = sender.push(&words(1), &[rig.payload(8, 1)]);
+        pushed.expect("there is room");
+        let most = if place == last { 0 } else { 13 };
+        let looks = quiet_looks(&lookout, 1000);
+        assert!(looks <= most, "{looks} looks, ring {place}, last {last}");
+        assert!(matches!(receiver.peek(), Ok(Some(_))));
+        receiver.advance();
+    }
+}
+
+#[test]
+fn a_lookout_that_looks_on_finds_rings_that_were_read_besides_at_most_too_full() {
+    let mut rigs: Vec<_> = (0..40).map(|_| Rig::new()).collect();
+    let lookout = Lookout::new();
+    // SAFETY: the rigs outlive the lookout.
+    unsafe { lookout.watch(rigs.iter().map(|(_, _, receiver)| receiver), 7, 3) };
+    // SAFETY: as above.
+    let watch_on = |number, receiver: &Receiver| unsafe { lookout.watch_on(number, receiver) };
+    let take = |(rig, sender, receiver): &mut (Rig, Sender, Receiver)| {
+        let pushed = sender.push(&words(1), &[rig.payload(8, 1)]);
+        pushed.expect("there is room");
+        assert!(matches!(receiver.peek(), Ok(Some(_))));
+        receiver.advance();
+    };
+    take(&mut rigs[7]);
+    assert_eq!(quiet_looks(&lookout, 100), 0, "where that record was");
+    watch_on(7, &rigs[7].2);
+    assert_eq!(quiet_looks(&lookout, 100), 15, "all rings three times");
+    take(&mut rigs[7]);
+    take(&mut rigs[30]);
+    watch_on(7, &rigs[7].2);
+    assert!(quiet_looks(&lookout, 100) < 5);
+    watch_on(40, &rigs[7].2);
+    assert!(!lookout.is_quiet(), "it watches no ring of that number");
 }
 
 #[test]

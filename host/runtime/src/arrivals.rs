@@ -6,6 +6,7 @@ use crate::library::Library;
 use crate::owner::{LocalProcess, Owner};
 use lintel_bridge::Taken;
 use lintel_claim::copy;
+use lintel_nal_shm::ShmNal;
 use lintel_types::{Event, Handle, InterfaceNumber, QueueIndex};
 use lintel_wire::Request;
 use std::sync::atomic::Ordering;
@@ -74,6 +75,10 @@ impl Library<LocalProcess> {
         core.end_repeated();
         self.polled.store(true, Ordering::Relaxed);
         self.count_activity();
+        // A poll would look at all of them next.
+        if core.transports.nal.near().is_some_and(ShmNal::reads_many) {
+            self.watch(core);
+        }
     }
 }
 

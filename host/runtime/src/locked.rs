@@ -137,7 +137,7 @@ impl<O: Owner> Library<O> {
     /// Has callers look by themselves, once they need no longer be counted one by one. Not between
     /// the messages of a stream: the next one is nearly there.
     #[inline(always)]
-    fn watch(&self, core: &Core<O>) {
+    pub(crate) fn watch(&self, core: &mut Core<O>) {
         match core.transports.direct.counts() {
             true => core.transports.watch_counts(&self.lookout),
             false => self.lookout.watch_no_counts(),

@@ -58,7 +58,7 @@ pub(crate) trait Middleware: Nal + Send {
     }
 
     /// See [`Transport::watch`].
-    fn watch(&self, lookout: &Lookout, _looks: u32) {
+    fn watch(&mut self, lookout: &Lookout, _looks: u32) {
         lookout.close();
     }
 }
@@ -70,7 +70,7 @@ impl Middleware for Recorded<Transport> {
         Some(&mut self.recorder)
     }
 
-    fn watch(&self, lookout: &Lookout, looks: u32) {
+    fn watch(&mut self, lookout: &Lookout, looks: u32) {
         self.inner.watch(lookout, looks);
     }
 }
@@ -298,10 +298,10 @@ impl Transport {
     /// Has threads look for messages by themselves, so many times until the next poll; not
     /// at all if a poll reads more than shared memory.
     #[inline(always)]
-    pub(crate) fn watch(&self, lookout: &Lookout, looks: u32) {
+    pub(crate) fn watch(&mut self, lookout: &Lookout, looks: u32) {
         match self {
             Transport::Shm(nal) => nal.watch(lookout, looks),
-            Transport::Routed(nal) if nal.is_idle() => nal.near().watch(lookout, looks),
+            Transport::Routed(nal) if nal.is_idle() => nal.near_mut().watch(lookout, looks),
             Transport::Routed(_) => lookout.close(),
             Transport::Boxed(nal) => nal.watch(lookout, looks),
         }
