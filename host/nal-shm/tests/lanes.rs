@@ -6,7 +6,7 @@ use lintel_nal::{Arrival, Moved, Nal, Outgoing, Payload, Wake};
 use lintel_nal_shm::ShmNal;
 use lintel_nal_shm::layout::{MOVED_OFFSET, lane_offset, ring_offset};
 use lintel_presence::Segment;
-use lintel_ring::{MAX_PAYLOAD, SLOTS};
+use lintel_ring::{Lookout, MAX_PAYLOAD, SLOTS};
 use lintel_types::ProcessId;
 use lintel_wire::Words;
 use std::io::Read;
@@ -161,6 +161,59 @@ fn a_look_that_finds_nothing_leaves_the_turn_with_the_last_sender() {
             assert_eq!(words[1], 2, "sender {round}, look {look}");
         }
     }
+}
+
+/// The next message, if it is one that the quick ways find.
+fn take_inline(nal: &mut ShmNal) -> Option<u64> {
+    let (origin, words, _) = nal.next_inline()?;
+    nal.done(origin);
+    Some(words[1])
+}
+
+#[test]
+fn a_look_that_finds_a_message_gives_the_turn_to_its_sender() {
+    let job = job();
+    let mut to = open(&job, 1);
+    let lookout = Lookout::new();
+    let mut senders: Vec<ShmNal> = (2..32).map(|pid| open(&job, pid)).collect();
+    for sender in &mut senders {
+        send(sender, 1, 0);
+    }
+    assert_eq!(drain(&mut to), messages([0; 30]));
+    for round in 0..90 {
+        to.watch(&lookout, 16);
+        assert!(lookout.is_quiet() && lookout.take_found().is_none());
+        send(&mut senders[round * 7 % 30], 1, 1);
+        let looks = (0..100).take_while(|_| lookout.is_quiet()).count();
+        let found = lookout.take_found();
+        let found = found.unwrap_or_else(|| panic!("nothing after {looks} looks"));
+        to.turn_to(found);
+        assert_eq!(take_inline(&mut to), Some(1), "round {round}");
+        assert!(take_inline(&mut to).is_none() && to.next().is_none());
+    }
+}
+
+#[test]
+fn a_sender_keeps_its_turn_while_it_has_messages() {
+    let job = job();
+    let (mut to, mut one, mut other) = (open(&job, 1), open(&job, 2), open(&job, 3));
+    send(&mut one, 1, 0);
+    send(&mut other, 1, 0);
+    assert_eq!(drain(&mut to), messages([0, 0]));
+    for number in [1, 2] {
+        send(&mut one, 1, number);
+        send(&mut other, 1, 10 + number);
+    }
+    let first = take_inline(&mut to);
+    let expected = match first {
+        Some(1) => [2, 11, 12],
+        _ => [12, 1, 2],
+    };
+    // Of either lane, and of one that there isn't.
+    for lane in 0..3 {
+        to.turn_to(lane);
+    }
+    assert_eq!(drain(&mut to), messages(expected));
 }
 
 #[test]

@@ -8,6 +8,8 @@ const MOST: usize = 128;
 /// Rings that one look looks at, besides the one that was read last: of more, each look takes the next
 /// ones.
 const AT_ONCE: usize = 8;
+/// No ring.
+const NONE: usize = usize::MAX;
 /// Counts that it can watch besides.
 const MOST_COUNTS: usize = 16;
 
@@ -31,6 +33,8 @@ pub struct Lookout {
     last: AtomicUsize,
     /// Where the next look begins.
     begin: AtomicUsize,
+    /// The ring that was found filled, or [`NONE`].
+    found: AtomicUsize,
     next: [NextSlot; MOST],
     counts: AtomicUsize,
     taken: [TakenCount; MOST_COUNTS],
@@ -66,6 +70,7 @@ impl Lookout {
             rings: AtomicUsize::new(0),
             last: AtomicUsize::new(0),
             begin: AtomicUsize::new(0),
+            found: AtomicUsize::new(NONE),
             next: [const { NextSlot::new() }; MOST],
             counts: AtomicUsize::new(0),
             taken: [const { TakenCount::new() }; MOST_COUNTS],
@@ -82,25 +87,43 @@ impl Lookout {
         }
         // Threads that look at the same time may count as one.
         self.left.store(left - 1, Ordering::Relaxed);
-        let rings = self.rings.load(Ordering::Relaxed);
-        let is_empty = match rings {
-            0..=AT_ONCE => self.next[..rings].iter().all(NextSlot::is_empty),
-            _ => self.are_some_empty(rings),
+        let is_empty = match self.rings.load(Ordering::Relaxed) {
+            1 => self.next[0].is_empty(),
+            rings => self.find_filled(rings).is_none(),
         };
         is_empty && !self.is_count_due()
     }
 
-    /// Whether the ring that was read last and the next ones of so many are empty.
+    /// The ring of so many, the one that was read last or one of the next ones, that isn't empty.
     #[inline(never)]
-    fn are_some_empty(&self, rings: usize) -> bool {
+    fn find_filled(&self, rings: usize) -> Option<usize> {
+        let rings = rings.min(MOST);
         let last = self.last.load(Ordering::Relaxed) % MOST;
-        let begin = self.begin.load(Ordering::Relaxed) % MOST;
-        let end = (begin + AT_ONCE).min(rings.min(MOST));
+        let begin = match rings > AT_ONCE {
+            true => self.begin.load(Ordering::Relaxed) % MOST,
+            false => 0,
+        };
+        let end = (begin + AT_ONCE).min(rings);
         // Threads that look at the same time may look at the same ones.
         let next = if end < rings { end } else { 0 };
         self.begin.store(next, Ordering::Relaxed);
-        let some = self.next.get(begin..end).unwrap_or_default();
-        self.next[last].is_empty() && some.iter().all(NextSlot::is_empty)
+        let mut looked_at = (last..last + 1).chain(begin..end);
+        let filled = looked_at.find(|ring| !self.next[*ring].is_empty());
+        if let Some(ring) = filled {
+            self.found.store(ring, Ordering::Relaxed);
+        }
+        filled
+    }
+
+    /// The number of the ring, of several, that a look has found filled since this was last asked.
+    #[inline(always)]
+    pub fn take_found(&self) -> Option<usize> {
+        let found = self.found.load(Ordering::Relaxed);
+        if found == NONE {
+            return None;
+        }
+        self.found.store(NONE, Ordering::Relaxed);
+        Some(found)
     }
 
     /// Whether peers have counted something, or may have, that the owner hadn't taken when it last

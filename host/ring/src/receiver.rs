@@ -89,6 +89,12 @@ impl Receiver {
         self.record(commit).ok_or(Corrupt).map(Some)
     }
 
+    /// Whether no record has arrived.
+    #[inline(always)]
+    pub fn is_empty(&self) -> bool {
+        self.commit_word() as u16 == self.position.former_lap
+    }
+
     /// As [`peek`](Self::peek), but also gives nothing if the sender has written nonsense.
     #[inline(always)]
     pub fn peek_plain(&mut self) -> Option<Record> {

@@ -275,6 +275,10 @@ fn a_lookout_sees_the_ring_read_last_at_once_and_each_of_many_others_soon() {
         let most = if place == last { 0 } else { 13 };
         let looks = quiet_looks(&lookout, 1000);
         assert!(looks <= most, "{looks} looks, ring {place}, last {last}");
+        assert_eq!(
+            [lookout.take_found(), lookout.take_found()],
+            [Some(place), None]
+        );
         assert!(matches!(receiver.peek(), Ok(Some(_))));
         receiver.advance();
     }
