@@ -40,10 +40,24 @@ pub(crate) struct Place<S> {
     pub(crate) options: MeOptions,
     pub(crate) counter: Option<CounterIndex>,
     pub(crate) user_ptr: u64,
-    /// Events that it may cause, at most.
-    most_events: u32,
     /// Entries that were looked at, this one included.
     pub(crate) walked: u32,
+}
+
+impl<S> Place<S> {
+    /// Events that a message there may cause, at most: as [`Entry::most_events`], of an entry that
+    /// doesn't manage its offset.
+    #[inline(always)]
+    fn most_events(&self) -> u32 {
+        1 + u32::from(self.reports_unlink())
+    }
+
+    /// Whether a message uses the entry up, and that is reported.
+    #[inline(always)]
+    fn reports_unlink(&self) -> bool {
+        let once = self.options.contains(MeOptions::USE_ONCE);
+        once && !self.options.contains(MeOptions::EVENT_UNLINK_DISABLE)
+    }
 }
 
 impl<S: Span> Interface<S> {
@@ -67,10 +81,9 @@ impl<S: Span> Interface<S> {
         let portal = self.portals.get(request.portal.position())?.as_ref()?;
         let (queue, flow_controlled) = (portal.queue, portal.flow_controlled());
         let place = self.place(portal, from, uid, request)?;
-        if flow_controlled && !self.queue_has_slots(queue, place.most_events, host) {
+        if flow_controlled && !self.queue_has_slots(queue, place.most_events(), host) {
             return None;
         }
-        self.work.requests += 1;
         self.work.walked += u64::from(place.walked);
         let options = place.options;
         let silent = is_silent(request, options);
@@ -89,6 +102,7 @@ impl<S: Span> Interface<S> {
             response: response(NiFail::Ok),
         };
         let fail = act(host, step);
+        self.work.requests += 1;
         if let Some(queue) = queue.filter(|_| reports(options, fail)) {
             let initiator = self.initiator(from, request.rank);
             let event = Event {
@@ -115,9 +129,8 @@ impl<S: Span> Interface<S> {
             self.count(counter, fail, bytes, host);
         }
         if options.contains(MeOptions::USE_ONCE) {
-            let reports = !options.contains(MeOptions::EVENT_UNLINK_DISABLE);
             let entry = (request.portal, place.user_ptr);
-            self.retire(place.entry, entry, reports, host);
+            self.retire(place.entry, entry, place.reports_unlink(), host);
         }
         self.settle(host);
         let is_answered = request.token != 0;
@@ -231,14 +244,13 @@ impl<S: Span> Interface<S> {
             && whole_elements(request, request.length) == request.length;
         let is_accessible = entry.is_accessible();
         let may_touch = is_accessible || request.verb == Verb::Put;
-        (is_whole && may_touch && entry.allows_user(uid)).then(|| Place {
+        (is_whole && may_touch && entry.allows_user(uid)).then_some(Place {
             entry: index,
             span,
             is_accessible,
             options: entry.spec.options,
             counter: entry.counter,
             user_ptr: entry.spec.user_ptr,
-            most_events: entry.most_events(),
             walked,
         })
     }

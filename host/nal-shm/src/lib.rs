@@ -210,7 +210,7 @@ impl ShmNal {
     /// As [`watch`](Self::watch), if there isn't just one lane.
     #[inline(never)]
     fn watch_several(&mut self, lookout: &Lookout, looks: u32) {
-        if self.reads_many() && self.watch_last(lookout) {
+        if self.reads_many() && self.watch_last(lookout, looks) {
             return;
         }
         let receivers = self.inbound.iter().map(Inbound::receiver);
@@ -220,13 +220,13 @@ impl ShmNal {
 
     /// Has threads look on for messages on the lanes that were watched before, if nothing was read
     /// since but, as a rule, from the lane whose turn it is; false if all are to be watched anew.
-    fn watch_last(&mut self, lookout: &Lookout) -> bool {
+    fn watch_last(&mut self, lookout: &Lookout, looks: u32) -> bool {
         let watched = self.watched.replace(self.arrivals);
         let has_read = watched.is_some_and(|arrivals| arrivals != self.arrivals);
         let last = self.inbound.get(self.cursor).filter(|_| has_read);
         if let Some(last) = last {
             // SAFETY: as in `watch`.
-            unsafe { lookout.watch_on(self.cursor, last.receiver()) };
+            unsafe { lookout.watch_on(self.cursor, last.receiver(), looks) };
         }
         last.is_some()
     }

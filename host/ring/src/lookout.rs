@@ -26,8 +26,6 @@ pub struct Lookout {
     left: AtomicU32,
     /// `left` when the owner last counted the looks.
     counted: AtomicU32,
-    /// `left` when the owner last began to watch.
-    looks: AtomicU32,
     rings: AtomicUsize,
     /// The ring that was read last.
     last: AtomicUsize,
@@ -66,7 +64,6 @@ impl Lookout {
         Lookout {
             left: AtomicU32::new(0),
             counted: AtomicU32::new(0),
-            looks: AtomicU32::new(0),
             rings: AtomicUsize::new(0),
             last: AtomicUsize::new(0),
             begin: AtomicUsize::new(0),
@@ -182,32 +179,34 @@ impl Lookout {
             rings += 1;
         }
         self.rings.store(rings, Ordering::Relaxed);
-        let looks = match rings {
-            0..=AT_ONCE => looks,
-            // As many as it takes to look at each ring that often.
-            _ => looks * rings.div_ceil(AT_ONCE) as u32,
-        };
-        self.looks.store(looks, Ordering::Relaxed);
-        self.open(last, looks);
+        self.open(rings, last, looks);
     }
 
-    /// As [`watch`](Self::watch), of the same rings as before and as often, if the owner has read only
-    /// the one with the number `last` since. If it has read others, too, that costs a poll.
+    /// As [`watch`](Self::watch), of the same rings as before, if the owner has read only the one with
+    /// the number `last` since. If it has read others, too, that costs a poll.
     ///
     /// # Safety
     /// As of [`watch`](Self::watch).
     #[inline(always)]
-    pub unsafe fn watch_on(&self, last: usize, receiver: &Receiver) {
+    pub unsafe fn watch_on(&self, last: usize, receiver: &Receiver, looks: u32) {
+        let rings = self.rings.load(Ordering::Relaxed);
         match self.next.get(last) {
-            Some(next) if last < self.rings.load(Ordering::Relaxed) => next.watch(receiver),
+            Some(next) if last < rings => next.watch(receiver),
             _ => return self.close(),
         }
-        self.open(last, self.looks.load(Ordering::Relaxed));
+        self.open(rings, last, looks);
     }
 
+    /// Allows so many looks at each of the rings, of which `last` was read last.
     #[inline(always)]
-    fn open(&self, last: usize, looks: u32) {
-        self.last.store(last, Ordering::Relaxed);
+    fn open(&self, rings: usize, last: usize, looks: u32) {
+        let looks = match rings {
+            0..=AT_ONCE => looks,
+            _ => looks * rings.div_ceil(AT_ONCE) as u32,
+        };
+        if rings > 1 {
+            self.last.store(last, Ordering::Relaxed);
+        }
         self.left.store(looks, Ordering::Relaxed);
         self.counted.store(looks, Ordering::Relaxed);
     }

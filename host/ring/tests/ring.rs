@@ -291,7 +291,7 @@ fn a_lookout_that_looks_on_finds_rings_that_were_read_besides_at_most_too_full()
     // SAFETY: the rigs outlive the lookout.
     unsafe { lookout.watch(rigs.iter().map(|(_, _, receiver)| receiver), 7, 3) };
     // SAFETY: as above.
-    let watch_on = |number, receiver: &Receiver| unsafe { lookout.watch_on(number, receiver) };
+    let watch_on = |number, receiver: &Receiver| unsafe { lookout.watch_on(number, receiver, 3) };
     let take = |(rig, sender, receiver): &mut (Rig, Sender, Receiver)| {
         let pushed = sender.push(&words(1), &[rig.payload(8, 1)]);
         pushed.expect("there is room");
