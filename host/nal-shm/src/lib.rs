@@ -231,14 +231,15 @@ impl ShmNal {
         last.is_some()
     }
 
-    /// A message was seen on the lane with this number of those that are [watched](Self::watch): it has
-    /// the next turn, unless the sender whose turn it is has sent something, too.
+    /// A message was seen on the lane with this number of those that are [watched](Self::watch): its
+    /// sender goes on with the turn, unless the one that has it has sent something, too.
     #[inline(always)]
     pub fn turn_to(&mut self, lane: usize) {
-        let has_other = |current: &Inbound| !current.receiver().is_empty();
-        let is_lane = lane != self.cursor && lane < self.inbound.len();
-        if is_lane && !self.inbound.get(self.cursor).is_some_and(has_other) {
-            (self.cursor, self.served) = (lane, 0);
+        let has_message = |current: &Inbound| !current.receiver().is_empty();
+        let is_other = lane != self.cursor && lane < self.inbound.len();
+        if is_other && !self.inbound.get(self.cursor).is_some_and(has_message) {
+            // Not a new turn: a third sender waits no longer than for one.
+            self.cursor = lane;
         }
     }
 

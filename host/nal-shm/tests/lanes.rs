@@ -194,6 +194,53 @@ fn a_look_that_finds_a_message_gives_the_turn_to_its_sender() {
 }
 
 #[test]
+fn senders_that_take_turns_hold_up_no_other() {
+    for busy in [2, 5, 20] {
+        let job = job();
+        let mut to = open(&job, 1);
+        let lookout = Lookout::new();
+        let mut senders: Vec<ShmNal> = (2..=busy + 2).map(|pid| open(&job, pid)).collect();
+        for sender in &mut senders {
+            send(sender, 1, 0);
+        }
+        assert_eq!(drain(&mut to).len(), senders.len());
+        let mut rare = senders.pop().expect("the last one");
+        send(&mut senders[1], 1, 0);
+        assert_eq!(drain(&mut to).len(), 1, "it had the last turn");
+        send(&mut rare, 1, 1);
+        // Each look finds a message of another busy one than the last.
+        let mut polls = 0;
+        send(&mut senders[0], 1, 0);
+        while !has_taken(&mut to, &lookout, 1) {
+            polls += 1;
+            send(&mut senders[polls % busy as usize], 1, 0);
+            assert!(polls < 200, "{busy} busy senders");
+        }
+    }
+}
+
+/// A look and a poll of a caller: whether that takes the message with this number.
+fn has_taken(to: &mut ShmNal, lookout: &Lookout, number: u64) -> bool {
+    to.watch(lookout, 16);
+    if !lookout.is_quiet() {
+        if let Some(found) = lookout.take_found() {
+            to.turn_to(found);
+        }
+    }
+    let mut seen = Vec::new();
+    while let Some(number) = take_inline(to) {
+        seen.push(number);
+    }
+    if seen.is_empty() {
+        if let Some(Arrival::Message(origin, words, _)) = to.next() {
+            to.done(origin);
+            seen.push(words[1]);
+        }
+    }
+    seen.contains(&number)
+}
+
+#[test]
 fn a_sender_keeps_its_turn_while_it_has_messages() {
     let job = job();
     let (mut to, mut one, mut other) = (open(&job, 1), open(&job, 2), open(&job, 3));

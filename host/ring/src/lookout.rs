@@ -1,6 +1,7 @@
 //! Looks for what arrives, by any thread and without the receiver.
 
 use crate::{Receiver, word};
+use std::ops::Range;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// Rings that a lookout can watch.
@@ -91,25 +92,35 @@ impl Lookout {
         is_empty && !self.is_count_due()
     }
 
-    /// The ring of so many, the one that was read last or one of the next ones, that isn't empty.
+    /// The first of so many rings that isn't empty, of those that one look looks at.
     #[inline(never)]
     fn find_filled(&self, rings: usize) -> Option<usize> {
         let rings = rings.min(MOST);
-        let last = self.last.load(Ordering::Relaxed) % MOST;
-        let begin = match rings > AT_ONCE {
-            true => self.begin.load(Ordering::Relaxed) % MOST,
-            false => 0,
+        let last = self.last.load(Ordering::Relaxed).min(rings);
+        let is_filled = |ring: &usize| !self.next[*ring].is_empty();
+        let filled = match rings {
+            // The ones behind the last have waited longest.
+            0..=AT_ONCE => (last..rings).chain(0..last).find(is_filled),
+            _ => {
+                let some = self.next_part(rings);
+                (last..rings.min(last + 1)).chain(some).find(is_filled)
+            }
         };
-        let end = (begin + AT_ONCE).min(rings);
-        // Threads that look at the same time may look at the same ones.
-        let next = if end < rings { end } else { 0 };
-        self.begin.store(next, Ordering::Relaxed);
-        let mut looked_at = (last..last + 1).chain(begin..end);
-        let filled = looked_at.find(|ring| !self.next[*ring].is_empty());
         if let Some(ring) = filled {
             self.found.store(ring, Ordering::Relaxed);
         }
         filled
+    }
+
+    /// The part of so many rings whose turn it is to be looked at.
+    #[inline(always)]
+    fn next_part(&self, rings: usize) -> Range<usize> {
+        let begin = self.begin.load(Ordering::Relaxed);
+        let end = (begin + AT_ONCE).min(rings);
+        let next = if end < rings { end } else { 0 };
+        // Threads that look at the same time may look at the same ones.
+        self.begin.store(next, Ordering::Relaxed);
+        begin..end
     }
 
     /// The number of the ring, of several, that a look has found filled since this was last asked.
