@@ -33,7 +33,9 @@ impl Library<LocalProcess> {
             return None;
         };
         if let Some(core) = guard.as_mut() {
-            self.turn_to_found(core);
+            if let Some(lane) = self.lookout.take_found() {
+                core.turn_to(lane);
+            }
             if core.tries_landing() {
                 if let Some((event, which)) = core.land_for_queue(handles) {
                     self.note_repeated(core);
@@ -59,7 +61,9 @@ impl Library<LocalProcess> {
             return false;
         };
         if let Some(core) = guard.as_mut() {
-            self.turn_to_found(core);
+            if let Some(lane) = self.lookout.take_found() {
+                core.turn_to(lane);
+            }
             // Further ones wait for no other call.
             if core.tries_landing() && core.land_counted() {
                 while core.land_counted() {}
@@ -69,16 +73,6 @@ impl Library<LocalProcess> {
         }
         self.poll_under(guard);
         false
-    }
-
-    /// Begins with the sender of the message that a look has seen.
-    #[inline(always)]
-    fn turn_to_found(&self, core: &mut Core<LocalProcess>) {
-        if let Some(lane) = self.lookout.take_found() {
-            if let Some(near) = core.transports.nal.near_mut() {
-                near.turn_to(lane);
-            }
-        }
     }
 
     /// What follows puts that have landed like earlier ones.

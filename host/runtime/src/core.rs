@@ -179,6 +179,14 @@ impl<O: Owner> Core<O> {
         ))
     }
 
+    /// Begins with the sender on that lane, whose message a look has seen.
+    #[inline(always)]
+    pub(crate) fn turn_to(&mut self, lane: usize) {
+        if let Some(near) = self.transports.nal.near_mut() {
+            near.turn_to(lane);
+        }
+    }
+
     /// Handles what has arrived and sends what is queued. Returns the number of arrivals. Ends with a
     /// message whose answer is queued behind much else: those to further ones would have to be
     /// copied for that, too.

@@ -103,7 +103,14 @@ impl<O: Owner> Library<O> {
     #[inline(never)]
     fn poll_locked(&self) {
         match self.core.try_lock() {
-            Some(guard) => self.poll_under(guard),
+            Some(mut guard) => {
+                if let Some(lane) = self.lookout.take_found() {
+                    if let Some(core) = guard.as_mut() {
+                        core.turn_to(lane);
+                    }
+                }
+                self.poll_under(guard);
+            }
             None => self.yield_to_holder(),
         }
     }
