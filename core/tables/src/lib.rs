@@ -12,6 +12,8 @@ mod match_list;
 mod ordered;
 mod posted;
 mod slab;
+#[cfg(test)]
+mod testing;
 
 pub use chain::{Chain, Chains};
 pub use match_list::MatchList;

@@ -250,6 +250,7 @@ impl MatchList {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::random;
 
     /// The oracle: a walk in posting order.
     #[derive(Default)]
@@ -262,14 +263,6 @@ mod tests {
                 .find(|(slot, b, ignore)| (b ^ bits) & !ignore == 0 && accepts(*slot))
                 .map(|(slot, ..)| *slot)
         }
-    }
-
-    /// A small generator, so that a failure can be repeated from its seed.
-    fn random(state: &mut u64) -> u64 {
-        *state = state
-            .wrapping_mul(6364136223846793005)
-            .wrapping_add(1442695040888963407);
-        *state >> 33
     }
 
     /// Appends, removes and searches at random.

@@ -151,6 +151,7 @@ impl OrderedMatchList {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::random;
     use alloc::vec::Vec;
 
     /// The oracle: entries in a vector, searched from its front.
@@ -168,14 +169,6 @@ mod tests {
                 |(slot, b, ignore): &&(u16, u64, u64)| (b ^ bits) & !ignore == 0 && accepts(*slot);
             self.0.iter().find(fits).map(|(slot, ..)| *slot)
         }
-    }
-
-    /// A small generator, so that a failure can be repeated from its seed.
-    fn random(state: &mut u64) -> u64 {
-        *state = state
-            .wrapping_mul(6364136223846793005)
-            .wrapping_add(1442695040888963407);
-        *state >> 33
     }
 
     fn insert(list: &mut OrderedMatchList, walk: &mut Walk, slot: u16, state: &mut u64) {

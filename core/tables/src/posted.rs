@@ -162,6 +162,7 @@ impl Posted {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::random;
 
     #[test]
     fn keys_are_found_in_order_of_arrival() {
@@ -201,14 +202,6 @@ mod tests {
         assert_eq!(posted.find(0xa1, 0xf0, |_| true), (Some(1), 2));
         assert_eq!(posted.find(0xa1, 0, |_| true), (Some(2), 1));
         assert_eq!(posted.find(0xc0, 0x0f, |_| true), (None, 3));
-    }
-
-    /// A small generator, so that a failure can be repeated from its seed.
-    fn random(state: &mut u64) -> u64 {
-        *state = state
-            .wrapping_mul(6364136223846793005)
-            .wrapping_add(1442695040888963407);
-        *state >> 33
     }
 
     #[test]
