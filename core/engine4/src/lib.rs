@@ -49,7 +49,7 @@ pub use lintel_types::{Backlog, Undeliverable};
 pub use prepared_landings::PreparedLanding;
 pub use prepared_sends::PreparedSend;
 pub use search::SearchOp;
-pub use target::{Accepted, Landed, Landing};
+pub use target::{Accepted, Counting, Landed, Landing};
 pub use triggered::Deferred;
 pub use work::Work;
 

@@ -22,6 +22,17 @@ pub enum Landing<S> {
     Accepted(Pieces<S>, Landed),
 }
 
+/// What counts the messages that land in an entry.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Counting {
+    /// The entry has no counter.
+    Nothing,
+    /// A counter that only calls look at.
+    Counter,
+    /// A counter that triggered operations wait for.
+    Triggers,
+}
+
 /// A request that has matched an entry.
 #[must_use = "an accepted request begins to land at once"]
 #[derive(Debug)]
@@ -294,10 +305,14 @@ impl<S: Span> Interface<S> {
         Some(Accepted(index))
     }
 
-    /// Whether a counter counts what lands: something may wait for that, or be triggered.
-    pub fn is_counted(&self, landed: &Landed) -> bool {
+    /// What counts a message that lands.
+    pub fn counting(&self, landed: &Landed) -> Counting {
         let entry = self.entries.at(landed.entry);
-        entry.is_some_and(|entry| entry.counter.is_some())
+        match entry.and_then(|entry| entry.counter) {
+            None => Counting::Nothing,
+            Some(counter) if self.triggers(counter) => Counting::Triggers,
+            Some(_) => Counting::Counter,
+        }
     }
 
     /// A request's bytes have been moved, or couldn't be.

@@ -74,7 +74,7 @@ pub enum Costs {
 const LEAST_PART: u64 = 32 << 10;
 /// Longer bodies are moved by one side alone, while programs have other work for the other one: in the
 /// time in which both would move one that long, a processor does much.
-const LONGEST_SHARED: u64 = 1 << 20;
+const LONGEST_SHARED: u64 = 2 << 20;
 
 /// A copy is long if its length takes so many times as long as all else.
 const LONG_COPY: f32 = 32.0;
@@ -506,14 +506,19 @@ impl Choice {
     }
 
     /// Whether both sides had better move parts of a body of that length, if both wait: it takes long
-    /// enough to tell the other side, and isn't so long that one side had better be left alone.
-    pub(crate) fn is_shared(&self, length: u64) -> bool {
-        (2 * self.least_part()..=LONGEST_SHARED).contains(&length)
+    /// enough to tell the other side, and isn't so long that one side had better be left alone. One that
+    /// others follow could be moved along with them, by one call for all.
+    pub(crate) fn is_shared(&self, length: u64, follows: bool) -> bool {
+        let least = match follows {
+            true => 4 * self.least_part(),
+            false => 2 * self.least_part(),
+        };
+        (least..=LONGEST_SHARED).contains(&length)
     }
 
     /// Bytes of each part of a body of that length that is granted.
     pub(crate) fn part_of(&self, length: u64) -> u64 {
-        match self.is_shared(length) {
+        match self.is_shared(length, false) {
             true => length.div_ceil(2),
             false => length,
         }
@@ -647,14 +652,22 @@ mod tests {
     #[test]
     fn both_sides_move_bodies_whose_length_takes_longer_than_two_calls_up_to_a_limit() {
         let choice = Choice::new(COSTS);
-        for (length, is_shared) in [(24 << 10, false), (26 << 10, true), (1 << 20, true)] {
-            assert_eq!(choice.is_shared(length), is_shared, "{length}");
+        for (length, is_shared) in [(24 << 10, false), (26 << 10, true), (2 << 20, true)] {
+            assert_eq!(choice.is_shared(length, false), is_shared, "{length}");
+        }
+        for (length, is_shared) in [(49 << 10, false), (51 << 10, true), (2 << 20, true)] {
+            assert_eq!(
+                choice.is_shared(length, true),
+                is_shared,
+                "in a stream: {length}"
+            );
         }
         assert_eq!(choice.part_of(24 << 10), 24 << 10);
-        assert_eq!(choice.part_of((1 << 20) - 1), 512 << 10);
-        assert_eq!(choice.part_of((1 << 20) + 1), (1 << 20) + 1);
+        assert_eq!(choice.part_of((2 << 20) - 1), 1 << 20);
+        assert_eq!(choice.part_of((2 << 20) + 1), (2 << 20) + 1);
         let set = Choice::new(Costs::Set(5000));
-        assert!(!set.is_shared((64 << 10) - 1) && set.is_shared(64 << 10));
+        assert!(!set.is_shared((64 << 10) - 1, false) && set.is_shared(64 << 10, false));
+        assert!(!set.is_shared((128 << 10) - 1, true) && set.is_shared(128 << 10, true));
     }
 
     #[test]

@@ -708,9 +708,11 @@ impl Wake for ShmNal {
         }
     }
 
-    fn would_move(&mut self, process: ProcessId, length: u64, found: Finder) -> Option<Parts> {
-        let index = self.index_of(process);
-        self.peers[index?].would_move(length, found)
+    fn would_move(&mut self, origin: Origin, length: u64, found: Finder) -> Option<Parts> {
+        let lane = self.lane(origin);
+        let follows = lane.is_some_and(|lane| lane.lent_behind(1, length).is_some());
+        let index = self.index_of(origin.process)?;
+        self.peers[index].would_move(length, follows, found)
     }
 
     fn hold_rings(&mut self, to: ProcessId, hold: bool) {

@@ -201,7 +201,13 @@ impl Peer {
 
     /// In which parts a body of that length is moved, if a caller of the peer is granted to move it:
     /// see [`Wake::would_move`](lintel_nal::Wake::would_move).
-    pub(crate) fn would_move(&mut self, length: u64, found: Finder) -> Option<Parts> {
+    /// `follows` says whether another one could be moved along with it.
+    pub(crate) fn would_move(
+        &mut self,
+        length: u64,
+        follows: bool,
+        found: Finder,
+    ) -> Option<Parts> {
         let choice = &self.choice;
         let is_long = match found {
             Finder::Helper => choice.copies_at_once(length),
@@ -209,7 +215,7 @@ impl Peer {
             Finder::Caller => choice.copies_for_long(length),
             Finder::WaitingCaller => false,
         };
-        let is_joint = found != Finder::Helper && choice.is_shared(length);
+        let is_joint = found != Finder::Helper && choice.is_shared(length, follows);
         let bytes = choice.part_of(length);
         let is_reached = self.cross_memory() && !self.waits() && !self.closed;
         let would_move = is_reached

@@ -155,7 +155,7 @@ macro_rules! forward {
     (@wake_peers $s:ident $a:tt) => { $crate::forward!(@call $s $a [] [&mut] wake_peers()); };
     (@would_move $s:ident $a:tt) => {
         $crate::forward!(@call $s $a [] [&mut] would_move(
-            process: $crate::names::ProcessId,
+            origin: $crate::Origin,
             length: u64,
             found: $crate::Finder
         ) -> Option<$crate::Parts>);

@@ -381,10 +381,10 @@ pub trait Wake {
     /// Wakes peers that haven't looked at what was sent to them.
     fn wake_peers(&mut self);
 
-    /// In which parts a body of that length is moved, if its initiator, that process, had better move
-    /// it, or parts of it; nothing if this process moves all. `found` says who has found its message in
-    /// this process.
-    fn would_move(&mut self, _process: ProcessId, _length: u64, _found: Finder) -> Option<Parts> {
+    /// In which parts the body of the next message of that lane is moved, which has that length, if its
+    /// initiator had better move it, or parts of it; nothing if this process moves all. `found` says
+    /// who has found the message in this process.
+    fn would_move(&mut self, _origin: Origin, _length: u64, _found: Finder) -> Option<Parts> {
         None
     }
 

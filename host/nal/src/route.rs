@@ -385,10 +385,10 @@ impl<Near: Nal, Far: Nal> Wake for Route<Near, Far> {
         self.far.wake_peers();
     }
 
-    fn would_move(&mut self, process: ProcessId, length: u64, found: Finder) -> Option<Parts> {
-        match self.side(process) {
-            Side::Near => self.near.would_move(process, length, found),
-            Side::Far => self.far.would_move(process, length, found),
+    fn would_move(&mut self, origin: Origin, length: u64, found: Finder) -> Option<Parts> {
+        match side_of(origin) {
+            (Side::Near, origin) => self.near.would_move(origin, length, found),
+            (Side::Far, origin) => self.far.would_move(origin, length, found),
         }
     }
 

@@ -36,7 +36,12 @@ impl<S> Grants<S> {
         self.0.push(grant);
     }
 
-    /// Ends the grant of a lane, which has one at a time.
+    /// The grant of a lane, which has one at a time.
+    pub(crate) fn of(&self, lane: u32) -> Option<&Grant<S>> {
+        self.0.iter().find(|grant| grant.origin.lane == lane)
+    }
+
+    /// Ends the grant of a lane.
     pub(crate) fn take(&mut self, lane: u32) -> Option<Grant<S>> {
         self.take_if(|origin| origin.lane == lane)
     }

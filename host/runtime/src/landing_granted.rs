@@ -13,7 +13,7 @@ use crate::landing_lent::moves_lent;
 use crate::lent_landings::LentLanding;
 use crate::mover::Mover;
 use crate::owner::Owner;
-use lintel_engine4::Landed;
+use lintel_engine4::{Counting, Landed};
 use lintel_memory::part;
 use lintel_nal::{Finder, Granted, Moved, Nal, Origin, Outgoing, Parts, Payload, RemoteLoan, Wake};
 use lintel_types::{NiFail, ProcessId};
@@ -36,17 +36,21 @@ impl<O: Owner> Core<O> {
             true => Finder::WaitingCaller,
             false => Finder::Caller,
         };
-        let is_own = origin.process == self.transports.me;
-        let opened = self.interfaces[landed.request().interface.position()].as_ref();
-        // What a counter may cause waits for no call of the application.
-        let may_wait = opened.is_some_and(|opened| !opened.interface.is_counted(landed))
-            && !is_own
+        let opened = self.interfaces[landed.request().interface.position()].as_ref()?;
+        // An initiator that moves all wakes nobody, and leaves the count to this process's next call.
+        // One that moves parts wakes who sleeps. A count that triggers something waits for neither.
+        let found = match opened.interface.counting(landed) {
+            Counting::Nothing => found,
+            Counting::Counter if found != Finder::Helper => Finder::WaitingCaller,
+            Counting::Counter | Counting::Triggers => return None,
+        };
+        let may_wait = origin.process != self.transports.me
             && moves_lent(landed)
             && landed.request().token != 0
             && pieces.len() <= MOST_PIECES
             && O::Mover::as_claims(pieces).is_some();
         let nal = &mut self.transports.nal;
-        may_wait.then(|| nal.would_move(origin.process, landed.mlength(), found))?
+        may_wait.then(|| nal.would_move(origin, landed.mlength(), found))?
     }
 
     /// Lets the initiator move the body of a message, which is to be left to it: false if this process
@@ -68,7 +72,13 @@ impl<O: Owner> Core<O> {
             self.finish_lent(origin, landing.landed, fail);
             return false;
         };
-        self.transports.nal.begin_parts(origin, parts.bytes);
+        let (nal, length) = (&mut self.transports.nal, landed.mlength());
+        nal.begin_parts(origin, parts.bytes);
+        // Before the initiator could take all.
+        let first = match parts.is_joint {
+            true => nal.take_part(Granted::To(origin), length),
+            false => None,
+        };
         let lent = opened.lease.lend(claims);
         let body = match landed.request().verb {
             Verb::Put => Outgoing::LentToFill(lent),
@@ -82,6 +92,9 @@ impl<O: Owner> Core<O> {
             fail: NiFail::Ok,
             is_closed: false,
         });
+        if let Some((offset, bytes)) = first {
+            self.move_taken_part(origin, offset, bytes);
+        }
         while parts.is_joint && self.move_own_part(origin) {}
         !(parts.is_joint && self.revoke_grant(origin))
     }
@@ -112,23 +125,29 @@ impl<O: Owner> Core<O> {
 
     /// Moves the next part of the body that was granted to that process; false if none is left.
     fn move_own_part(&mut self, origin: Origin) -> bool {
-        let Some(mut grant) = self.grants.take(origin.lane) else {
+        let grant = self.grants.of(origin.lane).filter(|grant| !grant.is_closed);
+        let taken = grant.and_then(|grant| {
+            let length = grant.landing.landed.mlength();
+            (self.transports.nal).take_part(Granted::To(origin), length)
+        });
+        let Some((offset, bytes)) = taken else {
             return false;
         };
-        let length = grant.landing.landed.mlength();
-        let taken = match grant.is_closed {
-            true => None,
-            false => (self.transports.nal).take_part(Granted::To(origin), length),
+        self.move_taken_part(origin, offset, bytes);
+        true
+    }
+
+    /// Moves a part that this process has taken of the body that was granted to that process.
+    fn move_taken_part(&mut self, origin: Origin, offset: u64, bytes: u64) {
+        let Some(mut grant) = self.grants.take(origin.lane) else {
+            return;
         };
-        if let Some((offset, bytes)) = taken {
-            let fail = self.move_part(origin, &grant.landing, offset, bytes);
-            grant.parts += 1;
-            if fail != NiFail::Ok {
-                grant.fail = fail;
-            }
+        let fail = self.move_part(origin, &grant.landing, offset, bytes);
+        grant.parts += 1;
+        if fail != NiFail::Ok {
+            grant.fail = fail;
         }
         self.grants.insert(grant);
-        taken.is_some()
     }
 
     /// An initiator has moved what it took of a body, or leaves it to this process.
@@ -239,8 +258,10 @@ impl<O: Owner> Core<O> {
 #[cfg(test)]
 mod tests {
     use crate::core::Core;
+    use crate::owner::LocalProcess;
     use crate::testing::{MEMORY, Network, Peer, wait_until};
-    use lintel_types::{Error, EventKind, InterfaceNumber, NiFail};
+    use lintel_engine4::Deferred;
+    use lintel_types::{CountingEvent, Error, EventKind, InterfaceNumber, NiFail};
     use std::sync::atomic::Ordering;
 
     /// Two processes, of which the one that waits moves bodies.
@@ -376,6 +397,65 @@ mod tests {
         *network.deaf.lock() = None;
         wait_until("it is answered", || one.event().kind == EventKind::Ack);
         assert_eq!(*network.movers.lock(), [two.me; 4]);
+    }
+
+    fn by_caller(core: &mut Core<LocalProcess>) {
+        core.progress();
+    }
+
+    /// A put to a target that waits, or whose helper finds it, while its initiator doesn't look: the
+    /// calls by which the target moves its body.
+    fn moves_at_target(
+        network: &Network,
+        one: &Peer,
+        two: &Peer,
+        finds: fn(&mut Core<LocalProcess>),
+    ) -> usize {
+        fill(one, 7);
+        fill(two, 0);
+        network.movers.lock().clear();
+        *network.deaf.lock() = Some(two.me);
+        one.put(two, MEMORY);
+        wait_until("it is sent", || network.waiting(two.me) == 1);
+        two.library.with_core(|core| {
+            *network.deaf.lock() = Some(one.me);
+            finds(core);
+        });
+        *network.deaf.lock() = None;
+        wait_until("it is answered", || one.event().kind == EventKind::Ack);
+        assert_eq!(two.event().ni_fail, NiFail::Ok);
+        assert!(is_filled(two, 7));
+        let movers = network.movers.lock();
+        assert!(movers.iter().all(|mover| *mover == two.me));
+        movers.len()
+    }
+
+    #[test]
+    fn of_what_is_counted_a_caller_moves_parts_as_well_unless_the_count_triggers_something()
+    -> lintel_types::Result<()> {
+        let (network, one, mut two) = pair();
+        network.both_move.store(true, Ordering::SeqCst);
+        network.parts_of_each.store(4, Ordering::SeqCst);
+        let counter = two.count()?;
+        assert_eq!(moves_at_target(&network, &one, &two, by_caller), 4);
+        assert_eq!(two.library.counter_get(counter)?.success, 1);
+        let all = moves_at_target(&network, &one, &two, Core::progress_for_peers);
+        assert_eq!(all, 1, "the initiator alone would wake nobody");
+        let (success, failure) = (10, 0);
+        let increment = Deferred::Increment(counter, CountingEvent { success, failure });
+        two.library.trigger(increment, counter, 3)?;
+        assert_eq!(moves_at_target(&network, &one, &two, by_caller), 1);
+        assert_eq!(two.library.counter_get(counter)?.success, 13);
+        Ok(())
+    }
+
+    #[test]
+    fn a_target_that_moves_parts_takes_one_before_its_initiator_could_take_all() {
+        let (network, one, two) = pair();
+        network.both_move.store(true, Ordering::SeqCst);
+        network.parts_of_each.store(4, Ordering::SeqCst);
+        moves_at_target(&network, &one, &two, by_caller);
+        assert_eq!(network.taken_before.load(Ordering::SeqCst), 1);
     }
 
     #[test]

@@ -80,6 +80,8 @@ pub(crate) struct Network {
     pub(crate) parts_of_each: Arc<AtomicU64>,
     /// For a target, bytes of a part of the body that it has granted, and how many are taken.
     parts: Arc<Mutex<HashMap<ProcessId, (u64, u64)>>>,
+    /// Parts of the body that was granted last that its target had taken before.
+    pub(crate) taken_before: Arc<AtomicU64>,
     /// For a process, by which other one a body was moved last, or not.
     moved: Arc<Mutex<HashMap<ProcessId, (ProcessId, bool)>>>,
     /// Processes that have moved lent memory, or tried to, in turn.
@@ -201,6 +203,11 @@ impl Nal for Port {
     ) -> Result<(), Unreachable> {
         if !self.network.inboxes.lock().contains_key(&to) {
             return Err(Unreachable);
+        }
+        if let (Outgoing::LentToFill(_), Some((_, taken))) =
+            (&body, self.network.parts.lock().get(&self.me))
+        {
+            self.network.taken_before.store(*taken, Ordering::SeqCst);
         }
         let body = match body {
             Outgoing::Copied { operand, pieces } => copied(operand, pieces),
@@ -374,7 +381,7 @@ impl Wake for Port {
 
     fn wake_peers(&mut self) {}
 
-    fn would_move(&mut self, _: ProcessId, length: u64, found: Finder) -> Option<Parts> {
+    fn would_move(&mut self, _: Origin, length: u64, found: Finder) -> Option<Parts> {
         let (is_joint, granted) = match found {
             Finder::Helper => (false, &self.network.initiators_move),
             _ => (true, &self.network.both_move),
@@ -514,6 +521,18 @@ impl Peer {
     ) -> lintel_types::Result<Handle> {
         let entry = entry_of(self.portal, &self.memory, options);
         self.library.append(self.interface, entry, list)
+    }
+
+    /// Has a counter count what lands in its entry, which is appended anew.
+    pub(crate) fn count(&mut self) -> lintel_types::Result<Handle> {
+        self.library.unlink(self.entry)?;
+        let counter = self.library.counter_alloc(self.interface)?;
+        let entry = EntrySpec {
+            counter,
+            ..entry_of(self.portal, &self.memory, MeOptions::EVENT_CT_COMM)
+        };
+        self.entry = (self.library).append(self.interface, entry, List::Priority)?;
+        Ok(counter)
     }
 
     /// Puts the first bytes of this peer's memory to the other's.
