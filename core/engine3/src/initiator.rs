@@ -10,6 +10,9 @@ use lintel_types::{DescriptorIndex, Handle, NiFail, OperationIndex, PortalIndex,
 use lintel_wire::MAX_LENGTH;
 use lintel_wire::portals3::{Request, Response, Verb};
 
+/// Bytes up to which the host isn't asked whether it lends a body.
+const ALWAYS_COPIED: u64 = 2048;
+
 /// Everything that a data movement call is given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -215,24 +218,28 @@ impl<S: Span> Interface<S> {
     pub fn start<H: Host<S>>(&mut self, transfer: &Transfer, host: &mut H) -> Result<()> {
         match transfer.verb {
             Verb::Put => self.start_put(transfer, host),
-            Verb::Get | Verb::GetPut => self.start_in_steps(transfer, host),
+            Verb::Get | Verb::GetPut => self.start_in_steps(transfer, false, host),
         }
     }
 
-    /// As [`start`](Self::start); a put begins and ends at its source one after the other.
+    /// As [`start`](Self::start); a put begins and ends at its source one after the other. The body of
+    /// one that `stays` is left in place, however short.
     #[inline(never)]
     pub(crate) fn start_in_steps<H: Host<S>>(
         &mut self,
         transfer: &Transfer,
+        stays: bool,
         host: &mut H,
     ) -> Result<()> {
         let plan = self.check(transfer)?;
+        let length = plan.length();
         let stays = match host.backlog(transfer.target) {
-            Backlog::Low => false,
-            Backlog::High => plan.length() > 0,
+            Backlog::Low if transfer.verb == Verb::Get => lends(transfer.target, length, host),
+            Backlog::Low => stays,
+            Backlog::High => length > 0,
             Backlog::Full => return Err(Error::NoSpace),
         };
-        let long = stays || plan.length() > self.config.eager;
+        let long = stays || length > self.config.eager;
         let referenced = long && transfer.verb != Verb::GetPut;
         let sending = Sending {
             token: self.begin_operation(transfer, plan, referenced)?,
@@ -769,6 +776,12 @@ impl<S: Span> Interface<S> {
             descriptor.pending -= 1;
         }
     }
+}
+
+/// Whether the host lends a body that needn't be copied.
+#[inline(always)]
+pub(crate) fn lends<S, H: Host<S>>(to: ProcessId, length: u64, host: &mut H) -> bool {
+    length > ALWAYS_COPIED && host.lends(to, length)
 }
 
 /// How a request that the host was given has begun.

@@ -148,6 +148,12 @@ pub trait Host<S> {
     fn backlog(&mut self, _to: ProcessId) -> Backlog {
         Backlog::Low
     }
+    /// Whether a body of that length, although at most [`Config::eager`], is better left in
+    /// place. Asked for bodies that are long enough for the question, and may be.
+    #[inline(always)]
+    fn lends(&mut self, _to: ProcessId, _length: u64) -> bool {
+        false
+    }
     /// Sends a request. A body that isn't [referenced](Request::referenced) is copied before
     /// this returns; a referenced one is left in place until the response.
     fn send(

@@ -2,7 +2,7 @@
 //! at their descriptor at once.
 
 use crate::events::Details;
-use crate::initiator::{Part, Place, Sending, Transfer, check_place, failure};
+use crate::initiator::{Part, Place, Sending, Transfer, check_place, failure, lends};
 use crate::{Backlog, Body, Host, Interface};
 use lintel_memory::Span;
 use lintel_types::NiFail;
@@ -20,11 +20,15 @@ impl<S: Span> Interface<S> {
         let place = check_place(transfer)?;
         let source = self.source(transfer)?;
         let is_short = source.length <= self.config.eager.min(MAX_LENGTH);
+        let mut stays = false;
         if is_short && host.backlog(transfer.target) == Backlog::Low {
-            return self.put_at_once(transfer, place, source, host);
+            stays = lends(transfer.target, source.length, host);
+            if !stays {
+                return self.put_at_once(transfer, place, source, host);
+            }
         }
         // A copy, so that a short put's transfer is never in memory.
-        self.start_in_steps(&{ *transfer }, host)
+        self.start_in_steps(&{ *transfer }, stays, host)
     }
 
     /// With the events of [`begin`](Self::begin) and [`end`](Self::end), but with one look at

@@ -1,7 +1,7 @@
 //! Data movement (section 3.13) at the initiator: what is sent, from where, and what counts.
 
 use crate::rig::*;
-use lintel_engine3::{Backlog, Dialect, Transfer};
+use lintel_engine3::{Backlog, Config, Dialect, Transfer};
 use lintel_memory::Ghost;
 use lintel_types::portals3::{Error, EventKind::*, Limits, MdOptions, NID_ANY, PID_ANY};
 use lintel_types::{Handle, NiFail, ProcessId};
@@ -410,6 +410,30 @@ fn a_backlog_makes_bodies_stay_in_place_and_then_refuses_operations() {
     node.events();
     assert_eq!(node.start(&put(md_0, process(TO))), Err(Error::NoSpace));
     assert!(node.events().is_empty());
+}
+
+#[test]
+fn bodies_that_the_host_lends_stay_in_place_but_for_those_of_exchanges() {
+    let limits = Limits {
+        max_getput_md: 4000,
+        ..Limits::DEFAULT
+    };
+    let mut node = Node::of(Config {
+        eager: 4000,
+        ..config(process(0), Dialect::Specification, limits)
+    });
+    node.host.lends_from = Some(3000);
+    let lengths = [100, 2999, 3000];
+    let mds = lengths.map(|length| node.bind(md(length)));
+    for md in mds {
+        node.start(&put(md, process(TO))).unwrap();
+        node.start(&get(md, process(TO))).unwrap();
+    }
+    node.start(&getput(mds[2], mds[2], process(TO))).unwrap();
+    let sent = node.host.sent.iter();
+    let referenced: Vec<_> = sent.map(|s| s.request.referenced).collect();
+    let expected = [false, false, false, false, true, true, false];
+    assert_eq!(referenced, expected);
 }
 
 #[test]

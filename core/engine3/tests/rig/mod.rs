@@ -54,6 +54,8 @@ pub struct Recorder {
     pub unreachable: BTreeSet<ProcessId>,
     /// Of processes that aren't low.
     pub backlogs: BTreeMap<ProcessId, Backlog>,
+    /// Bytes from which on bodies are lent, if any are.
+    pub lends_from: Option<u64>,
 }
 
 impl Host<Ghost> for Recorder {
@@ -67,6 +69,10 @@ impl Host<Ghost> for Recorder {
 
     fn backlog(&mut self, to: ProcessId) -> Backlog {
         self.backlogs.get(&to).copied().unwrap_or(Backlog::Low)
+    }
+
+    fn lends(&mut self, _: ProcessId, length: u64) -> bool {
+        self.lends_from.is_some_and(|least| length >= least)
     }
 
     fn send(
@@ -110,7 +116,12 @@ pub fn config(id: ProcessId, dialect: Dialect, limits: Limits) -> Config {
 
 impl Node {
     pub fn new(id: ProcessId, dialect: Dialect, limits: Limits) -> Self {
-        let mut interface = Interface::new(config(id, dialect, limits));
+        Node::of(config(id, dialect, limits))
+    }
+
+    pub fn of(config: Config) -> Self {
+        let id = config.process;
+        let mut interface = Interface::new(config);
         let queue = interface.queue_alloc().expect("a limit lets one queue be");
         Node {
             interface,

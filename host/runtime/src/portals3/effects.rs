@@ -10,7 +10,7 @@ use crate::transports::Transports;
 use lintel_claim::Lease;
 use lintel_engine3::{Backlog, Body, Host, Posting, Undeliverable};
 use lintel_memory::{Pieces, Span};
-use lintel_nal::Outgoing;
+use lintel_nal::{Nal, Outgoing};
 use lintel_types::{ProcessId, QueueIndex};
 use lintel_wire::Words;
 use lintel_wire::portals3::{Message, Request, Verb};
@@ -42,6 +42,12 @@ impl<O: Owner3> Host<O::Span> for Effects<'_, O> {
             return Backlog::Low;
         }
         network_name(to).map_or(Backlog::Low, |to| self.transports.backlog(to))
+    }
+
+    #[inline]
+    fn lends(&mut self, to: ProcessId, length: u64) -> bool {
+        let to = network_name(to).filter(|to| *to != self.transports.me);
+        to.is_some_and(|to| self.transports.nal.lends(to, length))
     }
 
     #[inline(always)]
