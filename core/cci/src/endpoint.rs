@@ -4,8 +4,7 @@ use crate::connection::{Connection, ConnectionId, ConnectionInfo, State, Table};
 use crate::frame::Frame;
 use crate::options::Options;
 use crate::rma::{Access, Region, Registrations, RmaRequest};
-use crate::sending::Completion;
-use crate::sending::Notify;
+use crate::sending::{Completion, MANY_UNDER_WAY, Notify};
 use crate::status::{Attribute, Status};
 use crate::timers::{Time, Timers};
 use alloc::collections::VecDeque;
@@ -237,6 +236,14 @@ impl<H: Host> Endpoint<H> {
             self.arm(id);
         }
         Ok(())
+    }
+
+    /// Whether so many messages of a connection await acknowledgements that the host had better look
+    /// for some, though nobody asks for events.
+    #[inline]
+    pub fn awaits_many(&self, id: ConnectionId) -> bool {
+        let connection = self.table.get(id);
+        connection.is_some_and(|it| it.sending.under_way() >= MANY_UNDER_WAY)
     }
 
     /// Reads or writes a peer's memory, and sends it a message after that, if there is one.

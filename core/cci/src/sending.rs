@@ -15,6 +15,8 @@ use alloc::collections::VecDeque;
 
 /// Operations that may be under way on a connection.
 const MAX_WINDOW: u32 = 256;
+/// Operations under way from which on their acknowledgements are to be read, which may come one by one.
+pub(crate) const MANY_UNDER_WAY: u32 = MAX_WINDOW / 4;
 /// How long after a refusal it is tried again, though the receiver hasn't called for it.
 const RETRY: Time = Time(10_000);
 
@@ -159,6 +161,11 @@ impl<B> Sending<B> {
         (place < self.sent).then_some(place as usize)
     }
 
+    /// Operations that were sent and haven't arrived, as far as the peer has said.
+    pub(crate) fn under_way(&self) -> u32 {
+        self.sent - self.arrived
+    }
+
     fn has_rma_under_way(&self) -> bool {
         let sent = self.queue.iter().take(self.sent as usize);
         sent.into_iter()
@@ -174,7 +181,7 @@ impl<B> Sending<B> {
             What::Rma(request) => request.fence,
             What::Skip => false,
         };
-        self.sent - self.arrived < self.window && !(waits_for_rma && self.has_rma_under_way())
+        self.under_way() < self.window && !(waits_for_rma && self.has_rma_under_way())
     }
 
     /// Everything before `sequence` has arrived. False if that was never sent.
@@ -278,7 +285,7 @@ impl<B: 'static> Connection<B> {
     ) {
         let sending = &self.sending;
         let is_next = !sending.has_unsent() && sending.refused.is_none();
-        if is_next && sending.sent - sending.arrived < sending.window {
+        if is_next && sending.under_way() < sending.window {
             let frame = Frame::Message {
                 to: self.remote,
                 sequence: sending.first.wrapping_add(sending.sent),

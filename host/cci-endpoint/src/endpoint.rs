@@ -406,7 +406,9 @@ impl<T> Endpoint<T> {
     ) -> Result<(), Status> {
         self.complete(context, flags, |state, completion| {
             let host = &mut state.around;
-            state.rules.send(connection, message, completion, host)
+            state.rules.send(connection, message, completion, host)?;
+            state.after_start(connection);
+            Ok(())
         })
     }
 
@@ -428,9 +430,10 @@ impl<T> Endpoint<T> {
             .transpose()?;
         self.complete(context, flags, |state, completion| {
             let host = &mut state.around;
-            state
-                .rules
-                .rma(connection, request, message, completion, host)
+            let rules = &mut state.rules;
+            rules.rma(connection, request, message, completion, host)?;
+            state.after_start(connection);
+            Ok(())
         })
     }
 

@@ -22,6 +22,9 @@ const JOB: &str = "cci";
 /// socket for many seconds.
 const PEER_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// Bytes up to which the network isn't asked whether they are better lent.
+const ALWAYS_COPIED: u64 = 2048;
+
 /// What endpoints over UDP are listed as.
 const UDP_GROUP: &str = "cci-udp";
 
@@ -115,6 +118,16 @@ impl Link {
             Far::Shm(nal) => nal.send(to, words, body),
             Far::Udp(nal) => nal.send(to, words, body),
         }
+    }
+
+    /// Whether memory of that length is better lent to that process than copied.
+    #[inline]
+    pub(crate) fn lends(&mut self, to: ProcessId, length: u64) -> bool {
+        if to == self.me {
+            return true;
+        }
+        let far = self.far();
+        length > far.capabilities().eager || length > ALWAYS_COPIED && far.lends(to, length)
     }
 
     #[inline]

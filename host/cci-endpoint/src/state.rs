@@ -90,9 +90,13 @@ impl Host for Surroundings {
         body: OutgoingOf<'_, Self>,
     ) -> Result<(), NoWay> {
         let link = &mut self.link;
-        let mut lend = |part, fills| match self.memory.part(part) {
-            Some((claim, lease)) => link.send(to, words, lent(lease, &[claim], fills)),
-            None => link.send(to, words, copied(&[])), // Deregistered while it waited.
+        let mut lend = |part: Part, fills| match self.memory.part(part) {
+            Some((claim, lease)) if link.lends(to, part.length) => {
+                link.send(to, words, lent(lease, &[claim], fills))
+            }
+            Some((claim, _)) if !fills => link.send(to, words, copied(&[claim])),
+            // The answer has the bytes; or it was deregistered while it waited.
+            _ => link.send(to, words, copied(&[])),
         };
         let sent = match body {
             Bytes::Nothing => link.send(to, words, copied(&[])),
@@ -248,6 +252,16 @@ impl State {
         }
         self.around.link.flush();
         arrivals > 0
+    }
+
+    /// An operation was started. A program that starts many before it asks for events has the
+    /// acknowledgements of those before read here: more than the way back holds would wait at a peer
+    /// that may have no further call to send them.
+    #[inline]
+    pub(crate) fn after_start(&mut self, connection: ConnectionId) {
+        if self.rules.awaits_many(connection) {
+            self.progress();
+        }
     }
 
     /// Takes messages that have their bytes with them; returns how many.

@@ -217,6 +217,18 @@ fn a_receiver_that_says_nothing_lets_sends_time_out() {
 }
 
 #[test]
+fn a_quarter_of_the_window_under_way_is_when_to_look_for_acknowledgements() {
+    let (mut rig, a, _) = Rig::connected(Attribute::Ro);
+    for context in 0..64 {
+        assert!(!rig.with(0, |core, _| core.awaits_many(a)));
+        rig.send(0, a, b"more", event(context)).expect("it is open");
+    }
+    assert!(rig.with(0, |core, _| core.awaits_many(a)));
+    rig.run();
+    assert!(!rig.with(0, |core, _| core.awaits_many(a)));
+}
+
+#[test]
 fn operations_beyond_the_send_buffers_are_refused() {
     let (mut rig, a, _) = Rig::connected(Attribute::Ru);
     rig.members[0].core.set_send_buffers(2).expect("2 will do");
