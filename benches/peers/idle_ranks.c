@@ -7,12 +7,9 @@
  *   for n in 2 4 16 64; do yod -n $n ./idle_ranks; done
  */
 #define _GNU_SOURCE /* sched_setaffinity */
+#include "bench.h"
 #include <portals4.h>
 #include <portals4_job.h>
-#include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
 
 #define BLOCKS 100
 #define ROUNDS 1000
@@ -30,19 +27,6 @@ static void check(int code, const char *call)
     }
 }
 #define CHECK(call) check(call, #call)
-
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec * 1e6 + (double)time.tv_nsec / 1e3;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 static void put(int rank)
 {
@@ -71,15 +55,6 @@ static void expose(ptl_handle_ni_t ni)
     CHECK(PtlMDBind(ni, &(ptl_md_t){ memory, sizeof memory, 0, PTL_EQ_NONE, PTL_CT_NONE }, &from));
 }
 
-static void stay_on(int core)
-{
-    cpu_set_t cores;
-    CPU_ZERO(&cores);
-    CPU_SET(core, &cores);
-    if (sched_setaffinity(0, sizeof cores, &cores) != 0)
-        perror("sched_setaffinity");
-}
-
 /* Ranks 0 and 1, which have received `puts` before. */
 static void ping_pong(int rank, ptl_size_t puts)
 {
@@ -95,9 +70,8 @@ static void ping_pong(int rank, ptl_size_t puts)
         }
         blocks[block] = (now() - begun) / (2 * ROUNDS);
     }
-    qsort(blocks, BLOCKS, sizeof *blocks, by_value);
     if (rank == 0)
-        printf("%d ranks: %.4f us\n", ptljob_size(), blocks[BLOCKS / 2]);
+        printf("%d ranks: %.4f us\n", ptljob_size(), median(blocks, BLOCKS));
 }
 
 int main(void)

@@ -167,8 +167,7 @@ static double repeated(void (*work)(size_t, long), size_t bytes, double budget)
             samples[count++] = took / (double)repeats;
         next = now() < end && count < MOST_SAMPLES ? repeats : 0;
     }
-    qsort(samples, (size_t)count, sizeof *samples, by_value);
-    return samples[count / 2];
+    return median(samples, count);
 }
 
 static void print(const char *name, size_t bytes, double value)

@@ -20,13 +20,10 @@
  * fewer samples, but one at least; values are medians.
  */
 #define _GNU_SOURCE /* sched_setaffinity */
+#include "bench.h"
 #include <mpi.h>
-#include <sched.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define LARGEST      (4 << 20)
 #define MOST_SAMPLES 20000
@@ -45,25 +42,6 @@ static double      budget; /* microseconds */
 static char       *given, *got;
 static double      samples[3][MOST_SAMPLES];
 static MPI_Request requests[WINDOW];
-
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec * 1e6 + (double)time.tv_nsec / 1e3;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, int count)
-{
-    qsort(values, (size_t)count, sizeof *values, by_value);
-    return values[count / 2];
-}
 
 static void print(const char *measure, size_t bytes, double value)
 {
@@ -291,15 +269,6 @@ static void random_access(void)
     else
         print("gups", 8, 2 * UPDATES / median(samples[0], (int)blocks) / 1e3);
     MPI_Win_free(&window);
-}
-
-static void stay_on(int core)
-{
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(core, &set);
-    if (sched_setaffinity(0, sizeof set, &set) != 0)
-        perror("mpi: sched_setaffinity");
 }
 
 int main(int argc, char **argv)

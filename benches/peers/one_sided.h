@@ -43,8 +43,7 @@ static double repeated(void (*work)(enum operation, size_t), enum operation oper
         else
             samples[count++] = took / (double)repeats;
     }
-    qsort(samples, (size_t)count, sizeof *samples, by_value);
-    return samples[count / 2];
+    return median(samples, count);
 }
 
 static void serve(char **sizes)

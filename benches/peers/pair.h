@@ -8,16 +8,13 @@
  * bytes and value; values are medians of blocks.
  */
 #define _GNU_SOURCE /* sched_setaffinity */
-#include <sched.h>
+#include "bench.h"
 #include <signal.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define LARGEST      (4u << 20)
@@ -51,19 +48,6 @@ static void measure(double budget, char **sizes);
 /* Rank 1, meanwhile. */
 static void serve(char **sizes);
 
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec * 1e6 + (double)time.tv_nsec / 1e3;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Waits until both have come so far as often as this. */
 static void both_are_there(void)
 {
@@ -88,10 +72,7 @@ int main(int count, char **values)
     rank = other == 0;
     if (rank == 1)
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-    cpu_set_t cores;
-    CPU_ZERO(&cores);
-    CPU_SET(strtoul(values[2 + rank], NULL, 10), &cores);
-    sched_setaffinity(0, sizeof cores, &cores);
+    stay_on(atoi(values[2 + rank]));
     local = aligned_alloc(4096, LARGEST);
     memset(local, 1, LARGEST);
     memset(shared->copied, rank, LARGEST);

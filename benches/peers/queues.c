@@ -7,10 +7,8 @@
  *   mpiexec -n 2 ./queues 5000
  */
 #define _GNU_SOURCE /* sched_setaffinity */
+#include "bench.h"
 #include <mpi.h>
-#include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #define BLOCKS 20
 #define ROUNDS 200
@@ -19,12 +17,6 @@
 
 static int  rank;
 static char bytes[8];
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 static void send(int tag)
 {
@@ -36,20 +28,11 @@ static void receive(int tag)
     MPI_Recv(bytes, sizeof bytes, MPI_BYTE, 1 - rank, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
-static void stay_on(int core)
-{
-    cpu_set_t cores;
-    CPU_ZERO(&cores);
-    CPU_SET(core, &cores);
-    if (sched_setaffinity(0, sizeof cores, &cores) != 0)
-        perror("sched_setaffinity");
-}
-
 static double round_trip(void)
 {
     double blocks[BLOCKS];
     for (int block = 0; block < BLOCKS; block++) {
-        double begun = MPI_Wtime();
+        double begun = now();
         for (int round = 0; round < ROUNDS; round++) {
             if (rank == 0)
                 send(PING);
@@ -57,10 +40,9 @@ static double round_trip(void)
             if (rank == 1)
                 send(PING);
         }
-        blocks[block] = (MPI_Wtime() - begun) / ROUNDS * 1e6;
+        blocks[block] = (now() - begun) / ROUNDS;
     }
-    qsort(blocks, BLOCKS, sizeof *blocks, by_value);
-    return blocks[BLOCKS / 2];
+    return median(blocks, BLOCKS);
 }
 
 /* With so many other receives posted at both ranks, which are satisfied in the end. */
@@ -91,10 +73,10 @@ static void unexpected(int count)
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank == 0)
         return;
-    double begun = MPI_Wtime();
+    double begun = now();
     for (int i = count; i > 0; i--)
         receive(i);
-    double took = (MPI_Wtime() - begun) / count * 1e6;
+    double took = (now() - begun) / count;
     printf("a receive of the last of up to %d unexpected messages: %.3f us\n", count, took);
 }
 

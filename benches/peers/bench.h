@@ -1,0 +1,41 @@
+/* What the programs here share: the clock, medians, and the core that a process stays on. */
+#ifndef BENCH_H
+#define BENCH_H
+#ifndef _GNU_SOURCE
+#error "define _GNU_SOURCE before all else, for sched_setaffinity"
+#endif
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* Microseconds. */
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec * 1e6 + (double)time.tv_nsec / 1e3;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Sorts the values. */
+static double median(double *values, int count)
+{
+    qsort(values, (size_t)count, sizeof *values, by_value);
+    return values[count / 2];
+}
+
+static void stay_on(int core)
+{
+    cpu_set_t cores;
+    CPU_ZERO(&cores);
+    CPU_SET(core, &cores);
+    if (sched_setaffinity(0, sizeof cores, &cores) != 0)
+        perror("sched_setaffinity");
+}
+#endif
