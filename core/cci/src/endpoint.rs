@@ -4,7 +4,7 @@ use crate::connection::{Connection, ConnectionId, ConnectionInfo, State, Table};
 use crate::frame::Frame;
 use crate::options::Options;
 use crate::rma::{Access, Region, Registrations, RmaRequest};
-use crate::sending::{Completion, MANY_UNDER_WAY, Notify};
+use crate::sending::{Completion, LOOK_EVERY, Notify};
 use crate::status::{Attribute, Status};
 use crate::timers::{Time, Timers};
 use alloc::collections::VecDeque;
@@ -238,12 +238,13 @@ impl<H: Host> Endpoint<H> {
         Ok(())
     }
 
-    /// Whether so many messages of a connection await acknowledgements that the host had better look
-    /// for some, though nobody asks for events.
+    /// Whether so many operations of a connection await acknowledgements, once one more was started,
+    /// that the host had better look for some, though nobody asks for events.
     #[inline]
-    pub fn awaits_many(&self, id: ConnectionId) -> bool {
+    pub fn is_look_due(&self, id: ConnectionId) -> bool {
         let connection = self.table.get(id);
-        connection.is_some_and(|it| it.sending.under_way() >= MANY_UNDER_WAY)
+        let under_way = connection.map_or(0, |it| it.sending.under_way());
+        under_way > 0 && under_way % LOOK_EVERY == 0
     }
 
     /// Reads or writes a peer's memory, and sends it a message after that, if there is one.

@@ -15,8 +15,8 @@ use alloc::collections::VecDeque;
 
 /// Operations that may be under way on a connection.
 const MAX_WINDOW: u32 = 256;
-/// Operations under way from which on their acknowledgements are to be read, which may come one by one.
-pub(crate) const MANY_UNDER_WAY: u32 = MAX_WINDOW / 4;
+/// Operations under way at whose multiples acknowledgements are to be read, which may come one by one.
+pub(crate) const LOOK_EVERY: u32 = MAX_WINDOW / 4;
 /// How long after a refusal it is tried again, though the receiver hasn't called for it.
 const RETRY: Time = Time(10_000);
 

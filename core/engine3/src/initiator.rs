@@ -6,12 +6,11 @@ use crate::{Backlog, Body, Dialect, Host, Interface, Undeliverable};
 use alloc::vec::Vec;
 use lintel_memory::{Pieces, Span};
 use lintel_types::portals3::{Error, EventKind, NID_ANY, PID_ANY, Result};
-use lintel_types::{DescriptorIndex, Handle, NiFail, OperationIndex, PortalIndex, ProcessId};
+use lintel_types::{
+    ALWAYS_COPIED, DescriptorIndex, Handle, NiFail, OperationIndex, PortalIndex, ProcessId,
+};
 use lintel_wire::MAX_LENGTH;
 use lintel_wire::portals3::{Request, Response, Verb};
-
-/// Bytes up to which the host isn't asked whether it lends a body.
-const ALWAYS_COPIED: u64 = 2048;
 
 /// Everything that a data movement call is given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -6,9 +6,9 @@ use crate::{Backlog, Body, Host, Interface, Undeliverable};
 use lintel_memory::{Buffer, Pieces, Span};
 use lintel_snapshot::OperationState;
 use lintel_types::{
-    AckRequest, CounterIndex, Datatype, DescriptorIndex, Error, Event, EventKind, Handle,
-    InterfaceNumber, Kind, Limits, List, MdOptions, NiFail, Operation, OperationIndex, PortalIndex,
-    ProcessId, QueueIndex, Result,
+    ALWAYS_COPIED, AckRequest, CounterIndex, Datatype, DescriptorIndex, Error, Event, EventKind,
+    Handle, InterfaceNumber, Kind, Limits, List, MdOptions, NiFail, Operation, OperationIndex,
+    PortalIndex, ProcessId, QueueIndex, Result,
 };
 use lintel_wire::{OPERAND_BYTES, Request, Response, Verb};
 
@@ -301,9 +301,6 @@ impl<S> Descriptor<S> {
         }
     }
 }
-
-/// Bytes up to which the host isn't asked whether it lends a body.
-const ALWAYS_COPIED: u64 = 2048;
 
 impl<S: Span> Interface<S> {
     /// PtlPut, PtlGet, PtlAtomic, PtlFetchAtomic, PtlSwap.

@@ -28,7 +28,7 @@ pub use atomic::{AtomicCall, Datatype, Operation, Unknown, valid};
 pub use error::{Error, Result, UnknownCode};
 pub use event::{CountingEvent, Event, EventKind, List, NiFail};
 pub use handle::{Handle, Kind};
-pub use host::{Backlog, Undeliverable};
+pub use host::{ALWAYS_COPIED, Backlog, Undeliverable};
 pub use index::{
     CounterIndex, DescriptorIndex, EntryIndex, HeaderIndex, InterfaceNumber, OperationIndex,
     PortalIndex, QueueIndex,

@@ -10,7 +10,7 @@ use lintel_nal_shm::{Costs, ShmNal};
 use lintel_nal_udp::{Model, UdpNal};
 use lintel_presence::{Bell, Segment, StatsWriter};
 use lintel_runtime::register_for_barriers;
-use lintel_types::ProcessId;
+use lintel_types::{ALWAYS_COPIED, ProcessId};
 use lintel_wire::Words;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,9 +21,6 @@ const JOB: &str = "cci";
 /// has timeouts and keepalive of its own, and a busy machine may keep a process from its
 /// socket for many seconds.
 const PEER_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// Bytes up to which the network isn't asked whether they are better lent.
-const ALWAYS_COPIED: u64 = 2048;
 
 /// What endpoints over UDP are listed as.
 const UDP_GROUP: &str = "cci-udp";

@@ -90,7 +90,7 @@ impl Host for Surroundings {
         body: OutgoingOf<'_, Self>,
     ) -> Result<(), NoWay> {
         let link = &mut self.link;
-        let mut lend = |part: Part, fills| match self.memory.part(part) {
+        let mut send_part = |part: Part, fills| match self.memory.part(part) {
             Some((claim, lease)) if link.lends(to, part.length) => {
                 link.send(to, words, lent(lease, &[claim], fills))
             }
@@ -106,8 +106,8 @@ impl Host for Surroundings {
             Bytes::Held(body) => {
                 body.with(&self.scratch, |pieces| link.send(to, words, copied(pieces)))
             }
-            Bytes::LentToRead(part) => lend(part, false),
-            Bytes::LentToFill(part) => lend(part, true),
+            Bytes::LentToRead(part) => send_part(part, false),
+            Bytes::LentToFill(part) => send_part(part, true),
         };
         sent.map_err(|_| NoWay)
     }
@@ -259,7 +259,7 @@ impl State {
     /// that may have no further call to send them.
     #[inline]
     pub(crate) fn after_start(&mut self, connection: ConnectionId) {
-        if self.rules.awaits_many(connection) {
+        if self.rules.is_look_due(connection) {
             self.progress();
         }
     }

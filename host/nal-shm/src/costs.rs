@@ -12,6 +12,7 @@
 use crate::outbound::CHUNK;
 use lintel_claim::{Region, copy_checked};
 use lintel_ring::MAX_PAYLOAD;
+use lintel_types::ALWAYS_COPIED;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
@@ -39,7 +40,7 @@ const PATIENT_PART: f32 = 1.0 / 64.0;
 const MOST_PATIENCE: Duration = Duration::from_micros(100);
 
 /// The threshold's least value, and what holds before anything is known, bytes.
-pub(crate) const LEAST: u64 = 2048;
+pub(crate) const LEAST: u64 = ALWAYS_COPIED;
 const UNKNOWN: u64 = 16 * 1024;
 
 /// Long bodies of which one is timed, at either side.

@@ -15,6 +15,19 @@ pub(crate) struct Grant<S> {
     pub(crate) is_closed: bool,
 }
 
+impl<S> Grant<S> {
+    /// Of which no part is moved.
+    pub(crate) fn new(origin: Origin, landing: LentLanding<S>) -> Grant<S> {
+        Grant {
+            origin,
+            landing,
+            parts: 0,
+            fail: NiFail::Ok,
+            is_closed: false,
+        }
+    }
+}
+
 /// All that haven't ended.
 pub(crate) struct Grants<S>(Vec<Grant<S>>);
 

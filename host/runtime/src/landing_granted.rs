@@ -74,25 +74,16 @@ impl<O: Owner> Core<O> {
         };
         let (nal, length) = (&mut self.transports.nal, landed.mlength());
         nal.begin_parts(origin, parts.bytes);
-        // Before the initiator could take all.
-        let first = match parts.is_joint {
-            true => nal.take_part(Granted::To(origin), length),
-            false => None,
-        };
+        // Before the initiator could take all, and wake nobody.
+        let first = (parts.is_joint).then(|| nal.take_part(Granted::To(origin), length));
         let lent = opened.lease.lend(claims);
         let body = match landed.request().verb {
             Verb::Put => Outgoing::LentToFill(lent),
             _ => Outgoing::LentToRead(lent),
         };
         self.transports.answer(origin.process, &response, body);
-        self.grants.insert(Grant {
-            origin,
-            landing,
-            parts: 0,
-            fail: NiFail::Ok,
-            is_closed: false,
-        });
-        if let Some((offset, bytes)) = first {
+        self.grants.insert(Grant::new(origin, landing));
+        if let Some((offset, bytes)) = first.flatten() {
             self.move_taken_part(origin, offset, bytes);
         }
         while parts.is_joint && self.move_own_part(origin) {}

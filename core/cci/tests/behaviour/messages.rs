@@ -220,12 +220,12 @@ fn a_receiver_that_says_nothing_lets_sends_time_out() {
 fn a_quarter_of_the_window_under_way_is_when_to_look_for_acknowledgements() {
     let (mut rig, a, _) = Rig::connected(Attribute::Ro);
     for context in 0..64 {
-        assert!(!rig.with(0, |core, _| core.awaits_many(a)));
+        assert!(!rig.with(0, |core, _| core.is_look_due(a)));
         rig.send(0, a, b"more", event(context)).expect("it is open");
     }
-    assert!(rig.with(0, |core, _| core.awaits_many(a)));
+    assert!(rig.with(0, |core, _| core.is_look_due(a)));
     rig.run();
-    assert!(!rig.with(0, |core, _| core.awaits_many(a)));
+    assert!(!rig.with(0, |core, _| core.is_look_due(a)));
 }
 
 #[test]
