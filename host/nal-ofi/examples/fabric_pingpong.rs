@@ -23,8 +23,8 @@ static LEASE: std::sync::LazyLock<Lease> = std::sync::LazyLock::new(Lease::new);
 const NID: u32 = 0x7f00_0001;
 /// Runs of each of the two that are compared, in turns.
 const RUNS: usize = 5;
-/// Looks in vain until a partner is given up: some ten seconds.
-const LOOKS: u32 = 20_000_000;
+/// How long a partner is waited for.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// Rounds before time is taken, as many as `fi_pingpong` makes.
 const WARM_UP: u32 = 10;
 
@@ -180,13 +180,15 @@ fn ping(provider: &str, job: &str, pid: u32, rounds: u32, size: u64) -> f64 {
 /// hasn't come for long.
 fn receive(nal: &mut OfiNal, place: &Region) -> Option<(ProcessId, u64)> {
     let mut came = None;
+    let mut since = None;
     // A look at the clock costs little beside one at the network, yet not nothing.
     for look in 0u32.. {
         if look % 1024 == 1023 {
             nal.check_peers();
-        }
-        if look > LOOKS {
-            break;
+            let now = Instant::now();
+            if now - *since.get_or_insert(now) > PATIENCE {
+                break;
+            }
         }
         match nal.next() {
             Some(Arrival::Message(origin, _, Payload::Inline(claim))) => {

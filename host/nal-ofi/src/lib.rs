@@ -82,6 +82,8 @@ const SENDS: u32 = 64;
 const READS: u32 = 64;
 /// Polls of the fabric for one read of the clock.
 const POLLS_PER_CLOCK_READ: u32 = 16;
+/// How often the resolver's socket is read while the fabric is polled.
+const ADDRESS_POLL_INTERVAL: Duration = Duration::from_micros(100);
 /// Polls of the fabric in a row, while its completions bring nothing to be read.
 const MAX_POLLS: usize = 8;
 /// How long a closing process waits until its last frames have left.
@@ -182,6 +184,8 @@ struct Clock {
     now: Instant,
     /// Polls of the fabric, modulo 2^32.
     polls: u32,
+    /// When addresses that peers ask for, or have been asked for, are looked for next.
+    next_address_poll: Instant,
     may_have_slept: Cell<bool>,
     /// When the descriptor was last found readable.
     last_readable: Option<Instant>,
@@ -467,7 +471,9 @@ impl Wake for OfiNal {
     fn wake_peers(&mut self) {}
 
     fn on_readable(&mut self) {
-        self.clock.last_readable = Some(Instant::now());
+        let now = Instant::now();
+        self.clock.last_readable = Some(now);
+        self.clock.next_address_poll = now;
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
@@ -494,9 +500,14 @@ impl Wake for OfiNal {
         [fabric, check, peers].into_iter().flatten().min()
     }
 
+    fn needs_progress(&self) -> bool {
+        self.link.fabric.traits().moves_when_polled
+            && (self.link.frames.in_flight() > 0 || self.peers.needed().any(Peer::is_moving))
+    }
+
     fn all_delivered(&self) -> bool {
         self.peers
-            .iter()
+            .needed()
             .all(|peer| peer.closed_at.is_some() || peer.sending.all_delivered())
     }
 }
@@ -526,6 +537,7 @@ impl Clock {
         Clock {
             now,
             polls: 0,
+            next_address_poll: now,
             may_have_slept: Cell::new(false),
             last_readable: None,
             next_health_check: now,
@@ -651,6 +663,44 @@ mod tests {
     }
 
     suite!(network);
+
+    /// A caller that then computes leaves it to its helper, which has to look in time.
+    #[test]
+    fn a_long_body_over_tcp_needs_its_senders_progress_until_it_has_been_read() {
+        let (mut one, mut other) = match (OfiNal::open(config()), OfiNal::open(config())) {
+            (Ok(one), Ok(other)) => (one, other),
+            (one, other) => {
+                let reason = one.err().or(other.err());
+                return eprintln!("SKIPPED, nothing was tested: {reason:?}");
+            }
+        };
+        let lease = Lease::new();
+        let regions = [(); 2].map(|()| lintel_claim::Region::new(1 << 20));
+        let [body, place] = regions.each_ref().map(|region| [region.claim()]);
+        assert!(!one.needs_progress(), "nothing was sent");
+        let lent = Outgoing::LentToRead(lease.lend(&body));
+        one.send(other.process(), &[1; 6], lent)
+            .expect("there is a way");
+        assert!(one.needs_progress());
+        let until = Instant::now() + Duration::from_secs(20);
+        let mut is_read = false;
+        while !is_read || one.needs_progress() {
+            one.flush();
+            match other.next() {
+                Some(Arrival::Message(origin, ..)) => {
+                    other.receive_into(origin, lease.lend(&place).keep());
+                    other.done(origin);
+                    assert!(other.needs_progress() && one.needs_progress());
+                }
+                Some(Arrival::Streamed(_)) => is_read = true,
+                _ => {
+                    other.flush();
+                }
+            }
+            assert!(Instant::now() < until, "it isn't read");
+        }
+        assert!(!other.needs_progress());
+    }
 
     /// Otherwise its number would be used a second time if the peer is lost before it
     /// answers, and met again.

@@ -39,6 +39,8 @@ pub(crate) struct Peer {
     pub(crate) closed_at: Option<Instant>,
     /// It stands in the list of those to be served.
     pub(crate) is_listed: bool,
+    /// It stands in the list of those that may be needed.
+    pub(crate) is_unsettled: bool,
     /// It stands in the list of those with something to read.
     pub(crate) is_queued: bool,
     pub(crate) sending: Sending,
@@ -217,6 +219,7 @@ impl Peer {
             was_addressed: false,
             closed_at: None,
             is_listed: false,
+            is_unsettled: false,
             is_queued: false,
             sending: Sending::default(),
             receiving: Receiving::default(),
@@ -243,7 +246,12 @@ impl Peer {
         self.closed_at.is_some() && receiving.stream.is_none() && receiving.inbox.is_empty()
     }
 
-    /// Whether the NAL itself needs the peer.
+    /// Whether a body is on its way between the two.
+    pub(crate) fn is_moving(&self) -> bool {
+        !self.sending.bodies.is_empty() || self.receiving.stream.is_some()
+    }
+
+    /// Whether the NAL itself needs the peer. Each begin of it is [noted](crate::peers::Peers::note_needed).
     pub(crate) fn is_needed(&self) -> bool {
         !self.sending.all_delivered()
             || self.receiving.stream.is_some()
@@ -344,6 +352,20 @@ impl Receiving {
         match self.inbox.front_mut()? {
             Item::Message(held) => held.body.as_mut(),
             Item::Lost => None,
+        }
+    }
+
+    /// Takes the next message, and those ahead of their turn that follow it.
+    pub(crate) fn take_in_order(&mut self, message: BufferedMessage) {
+        let mut next = Some(message);
+        while let Some(message) = next {
+            self.arrived = self.arrived.wrapping_add(1);
+            self.inbox.push_back(Item::Message(message));
+            // Nearly always none is early.
+            next = match self.early.is_empty() {
+                true => None,
+                false => self.early.remove(&self.arrived),
+            };
         }
     }
 

@@ -37,6 +37,10 @@ pub(crate) struct Peers {
     readable: VecDeque<u32>,
     /// Lanes with something to do, each once.
     listed: Vec<u32>,
+    /// Empty; kept for its memory.
+    spare: Vec<u32>,
+    /// Lanes of peers that may be [needed](Peer::is_needed), each once.
+    unsettled: Vec<u32>,
 }
 
 impl Peers {
@@ -134,7 +138,41 @@ impl Peers {
 
     /// The lanes with something to do, which are to be served.
     pub(crate) fn take_listed(&mut self) -> Vec<u32> {
-        std::mem::take(&mut self.listed)
+        std::mem::replace(&mut self.listed, std::mem::take(&mut self.spare))
+    }
+
+    /// Takes the list back for the next ones, once it is empty.
+    pub(crate) fn keep_for_listed(&mut self, lanes: Vec<u32>) {
+        debug_assert!(lanes.is_empty());
+        self.spare = lanes;
+    }
+
+    /// Something was begun with a peer, which is [needed](Peer::is_needed) until that is over.
+    #[inline]
+    pub(crate) fn note_needed(&mut self, lane: u32) {
+        if let Some(peer) = self.by_lane.get_mut(&lane) {
+            if !std::mem::replace(&mut peer.is_unsettled, true) {
+                self.unsettled.push(lane);
+            }
+        }
+    }
+
+    /// The peers that are [needed](Peer::is_needed).
+    pub(crate) fn needed(&self) -> impl Iterator<Item = &Peer> {
+        let unsettled = self.unsettled.iter().filter_map(|lane| self.get(*lane));
+        unsettled.filter(|peer| peer.is_needed())
+    }
+
+    /// Forgets the peers that are no longer needed.
+    pub(crate) fn forget_settled(&mut self) {
+        let by_lane = &mut self.by_lane;
+        self.unsettled.retain(|lane| {
+            let Some(peer) = by_lane.get_mut(lane) else {
+                return false;
+            };
+            peer.is_unsettled = peer.is_needed();
+            peer.is_unsettled
+        });
     }
 
     /// A peer is being served: it is listed no more. False if it is gone.
@@ -263,6 +301,28 @@ mod tests {
         assert!(peers.begin_service(lane) && !peers.begin_service(lane + 1));
         peers.list(lane);
         assert_eq!(peers.take_listed(), [lane]);
+    }
+
+    #[test]
+    fn a_peer_is_needed_until_nothing_is_awaited_from_it() {
+        let (mut peers, lane) = met(5);
+        let needed = |peers: &Peers| peers.needed().map(|peer| peer.lane).collect::<Vec<_>>();
+        peers.note_needed(lane);
+        peers.note_needed(lane + 1);
+        assert_eq!(needed(&peers), [], "nothing was sent");
+        peers.get_mut(lane).expect("it was met").sending.sequence = 1;
+        peers.note_needed(lane);
+        peers.forget_settled();
+        assert_eq!(needed(&peers), [lane], "what was sent hasn't arrived");
+        peers.get_mut(lane).expect("it was met").sending.arrived = 1;
+        assert_eq!(needed(&peers), []);
+        peers.forget_settled();
+        peers.get_mut(lane).expect("it was met").sending.sequence = 2;
+        peers.note_needed(lane);
+        assert_eq!(needed(&peers), [lane]);
+        peers.remove(lane);
+        peers.forget_settled();
+        assert_eq!(needed(&peers), []);
     }
 
     #[test]

@@ -2,7 +2,9 @@
 
 use crate::fabric::Completion;
 use crate::peer::{Peer, Stream};
-use crate::{MAX_POLLS, OfiNal, Operation, POLL_INTERVALS, POLLS_PER_CLOCK_READ};
+use crate::{
+    ADDRESS_POLL_INTERVAL, MAX_POLLS, OfiNal, Operation, POLL_INTERVALS, POLLS_PER_CLOCK_READ,
+};
 use std::time::Instant;
 
 impl OfiNal {
@@ -29,14 +31,19 @@ impl OfiNal {
     }
 
     /// Reads the clock now and then, and after sleep: timers are milliseconds long, and a
-    /// read costs as much as a poll of shared memory. Queries are answered as rarely.
+    /// read costs as much as a poll of shared memory. Queries are answered more rarely still: to
+    /// read their socket is a system call.
     #[inline]
     fn read_clock_sometimes(&mut self) {
         self.clock.polls = self.clock.polls.wrapping_add(1);
         if self.clock.polls % POLLS_PER_CLOCK_READ == 0 || self.clock.may_have_slept.replace(false)
         {
             self.clock.now = Instant::now();
-            self.poll_addresses();
+            self.peers.forget_settled();
+            if self.clock.now >= self.clock.next_address_poll {
+                self.clock.next_address_poll = self.clock.now + ADDRESS_POLL_INTERVAL;
+                self.poll_addresses();
+            }
         }
     }
 
@@ -60,16 +67,18 @@ impl OfiNal {
 
     /// Whether anything of ours is in flight.
     pub(crate) fn is_busy(&self) -> bool {
-        self.link.frames.in_flight() > 0 || self.peers.iter().any(Peer::is_needed)
+        self.link.frames.in_flight() > 0 || self.peers.needed().next().is_some()
     }
 
     /// Serves the listed peers.
     fn serve_all(&mut self) {
-        for lane in self.peers.take_listed() {
+        let mut lanes = self.peers.take_listed();
+        for lane in lanes.drain(..) {
             if self.peers.begin_service(lane) {
                 self.serve(lane);
             }
         }
+        self.peers.keep_for_listed(lanes);
         if !self.peers.is_empty() && self.clock.now >= self.clock.next_health_check {
             self.check_health();
         }

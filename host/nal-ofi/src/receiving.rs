@@ -194,15 +194,16 @@ impl OfiNal {
             self.counts.duplicates += 1;
             return self.arrivals.unposted.push(held.buffer);
         }
-        if let Some(twice) = receiving.early.insert(header.sequence, held) {
+        if ahead == 0 {
+            receiving.take_in_order(held);
+        } else if let Some(twice) = receiving.early.insert(header.sequence, held) {
             self.counts.duplicates += 1;
             self.arrivals.unposted.push(twice.buffer);
         }
-        while let Some(held) = receiving.early.remove(&receiving.arrived) {
-            receiving.arrived = receiving.arrived.wrapping_add(1);
-            receiving.inbox.push_back(Item::Message(held));
-        }
         receiving.due.get_or_insert(self.clock.now + ACK_DELAY);
+        if !receiving.early.is_empty() {
+            self.peers.note_needed(lane);
+        }
         self.peers.list(lane);
         self.peers.make_readable(lane);
     }

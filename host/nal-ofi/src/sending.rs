@@ -117,6 +117,9 @@ impl OfiNal {
     /// The lane of a peer that is to get a message.
     #[inline]
     fn lane_to(&mut self, process: ProcessId) -> Result<u32, Unreachable> {
+        if self.clock.may_have_slept.replace(false) {
+            self.clock.now = Instant::now();
+        }
         let lane = match self.peers.lane_of(process) {
             Some(lane) => lane,
             None => self.connect(process)?,
@@ -300,6 +303,7 @@ impl OfiNal {
 
     #[inline]
     fn send_or_queue(&mut self, lane: u32, kind: Kind, words: &Words, bytes: Bytes<'_>) {
+        self.peers.note_needed(lane);
         let Some(peer) = self.peers.get_mut(lane) else {
             return;
         };

@@ -50,6 +50,7 @@ impl OfiNal {
             stream.failure.get_or_insert(libc::ENOTCONN);
         }
         peer.receiving.stream = Some(stream);
+        self.peers.note_needed(lane);
         self.advance_stream(lane);
         self.end_stream_if_over(lane);
     }

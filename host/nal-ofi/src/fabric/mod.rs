@@ -23,6 +23,7 @@ use siphasher::sip::SipHasher24;
 use slots::Slots;
 use std::ffi::c_void;
 use std::hash::Hasher as _;
+use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, RawFd};
 use std::sync::Arc;
 
@@ -323,12 +324,7 @@ impl<T> Fabric<T> {
     pub(crate) fn poll(&mut self, over: &mut Vec<Completion<T>>) -> bool {
         // SAFETY: an open completion queue has its table.
         let calls = unsafe { &*self.completions.table().ops };
-        let empty = sys::CqEntry {
-            op_context: std::ptr::null_mut(),
-            flags: 0,
-            len: 0,
-        };
-        let mut entries = [empty; BATCH];
+        let mut entries = [const { MaybeUninit::<sys::CqEntry>::uninit() }; BATCH];
         let into = entries.as_mut_ptr().cast();
         // SAFETY: the queue has the format of these entries, and so many fit.
         let count = unsafe { (calls.read)(self.completions.raw(), into, BATCH) };
@@ -337,6 +333,8 @@ impl<T> Fabric<T> {
         }
         let count = usize::try_from(count).unwrap_or(0);
         for entry in &entries[..count] {
+            // SAFETY: libfabric has written so many.
+            let entry = unsafe { entry.assume_init_ref() };
             over.push(Completion {
                 operation: self.slots.release(entry.op_context.addr() as u64),
                 outcome: Ok(entry.len),

@@ -32,6 +32,8 @@ pub(crate) struct Traits {
     /// reading and filling memory for it (libfabric 1.17), and over shm peers copy by
     /// themselves.
     pub(crate) cancels_reads: bool,
+    /// Transfers move on only while the completion queue is read.
+    pub(crate) moves_when_polled: bool,
     pub(crate) registration: Registration,
 }
 
@@ -128,6 +130,7 @@ impl Provider {
             most: endpoint.max_msg_size as u64,
             keeps_names: self.name() == "shm",
             cancels_reads: self.name() != "shm" && !self.name().contains("ofi_rxd"),
+            moves_when_polled: domain.data_progress == sys::PROGRESS_MANUAL,
             registration: Registration {
                 local: asks(sys::MR_LOCAL),
                 by_address: asks(sys::MR_VIRT_ADDR),
