@@ -112,6 +112,8 @@ struct Helper<T> {
     deadline: Option<T>,
     /// How soon it looks again.
     interval: Duration,
+    /// It looks later than at the first interval.
+    looks_seldom: bool,
     /// How soon it looks first, and at last.
     first_interval: Duration,
     last_interval: Duration,
@@ -126,6 +128,7 @@ impl<T: Copy + Ord> Progress<T> {
                 polls: false,
                 deadline: None,
                 interval: limits.interval,
+                looks_seldom: false,
                 first_interval: limits.interval,
                 last_interval: limits.longest_interval,
             },
@@ -234,7 +237,7 @@ impl<T: Copy + Ord> Progress<T> {
             );
         }
         self.helper.polls = false;
-        self.helper.interval = self.helper.first_interval;
+        self.restart_intervals();
         self.callers.polls_since_armed = 0;
         let orders = match is_awake {
             true => self.arm(Sleeper::Helper),
@@ -266,6 +269,29 @@ impl<T: Copy + Ord> Progress<T> {
             wake_helper: !polls,
             ..Orders::default()
         }
+    }
+
+    /// Whether the helper looks seldom, since callers have polled for long.
+    #[inline]
+    pub fn helper_looks_seldom(&self) -> bool {
+        self.helper.polls && self.helper.looks_seldom
+    }
+
+    /// A caller has begun a transfer that moves on only while this process makes progress, and
+    /// may stop polling: the helper looks as often as when callers began.
+    pub fn hurry_helper(&mut self) -> Orders {
+        let wake_helper = self.helper_looks_seldom();
+        self.restart_intervals();
+        Orders {
+            wake_helper,
+            ..Orders::default()
+        }
+    }
+
+    /// The helper has looked, and such a transfer is under way: its intervals begin anew.
+    pub fn restart_intervals(&mut self) {
+        self.helper.interval = self.helper.first_interval;
+        self.helper.looks_seldom = false;
     }
 
     /// There is a watcher, and it is parked. While callers poll, nobody watches the network's
@@ -366,6 +392,7 @@ impl<T: Copy + Ord> Progress<T> {
     /// twice as late as the one before.
     fn next_interval(&mut self) -> Duration {
         let interval = self.helper.interval;
+        self.helper.looks_seldom = interval > self.helper.first_interval;
         self.helper.interval = (interval * 2).min(self.helper.last_interval);
         interval
     }

@@ -87,6 +87,33 @@ fn the_helper_polls_while_callers_do_then_arms_the_bell_and_sleeps() {
 }
 
 #[test]
+fn a_caller_that_leaves_a_transfer_has_the_helper_look_soon_and_often() {
+    let mut machine = machine();
+    let interval = Limits::default().interval;
+    let look = |machine: &mut Machine| {
+        machine.on_poll(false);
+        machine.on_helper_looked(false).1
+    };
+    assert_eq!(
+        machine.hurry_helper(),
+        NOTHING,
+        "a helper that sleeps is rung as ever"
+    );
+    assert_eq!(look(&mut machine), HelperNext::PollAgain(interval));
+    assert_eq!(machine.hurry_helper(), NOTHING, "it looks soon");
+    assert_eq!(look(&mut machine), HelperNext::PollAgain(interval));
+    assert_eq!(look(&mut machine), HelperNext::PollAgain(interval * 2));
+    assert!(machine.helper_looks_seldom());
+    assert!(machine.hurry_helper().wake_helper);
+    assert!(!machine.hurry_helper().wake_helper, "it was rung");
+    for _ in 0..4 {
+        machine.restart_intervals();
+        assert_eq!(look(&mut machine), HelperNext::PollAgain(interval));
+        assert!(!machine.helper_looks_seldom());
+    }
+}
+
+#[test]
 fn intervals_stay_short_where_a_watcher_is_parked_meanwhile() {
     let mut machine = with_watcher();
     for _ in 0..4 {

@@ -1,5 +1,6 @@
 //! The state machine beside an oracle that keeps everything that ever happened and searches it.
 
+use core::time::Duration;
 use lintel_progress::{
     BellOrder, HelperNext, Limits, Orders, Progress, Sleeper, WatcherLook, WatcherNext,
 };
@@ -18,8 +19,12 @@ enum Event {
     HelperLook(bool),
     HelperSleep(Option<u32>),
     WakeHelper,
+    HurryHelper,
     WatcherLook(WatcherLook),
 }
+
+/// Of the helper: its last interval is four times the first.
+const LOOK_COST: Duration = Duration::from_nanos(12_500);
 
 /// All that happened, with what was ordered and which step came next.
 #[derive(Default)]
@@ -144,17 +149,37 @@ impl Oracle {
             Event::HelperLook(true) => (Orders::default(), Next::Helper(HelperNext::Retry)),
             Event::HelperLook(false) => self.expect_helper(),
             Event::WakeHelper => (self.wake_helper(), Next::Nothing),
+            Event::HurryHelper => {
+                let orders = Orders {
+                    wake_helper: self.helper_looks_seldom(),
+                    ..Orders::default()
+                };
+                (orders, Next::Nothing)
+            }
             Event::WatcherLook(look) => self.expect_watcher(look),
         }
     }
 
-    fn expect_helper(&self) -> (Orders, Next) {
-        let polls = |(.., next): &(Event, Orders, Next)| {
-            matches!(next, Next::Helper(HelperNext::PollAgain(_)))
+    /// The looks at intervals since these last began anew.
+    fn intervals(&self) -> usize {
+        let restarts = |(event, _, next): &(Event, Orders, Next)| {
+            *event == Event::HurryHelper || *next == Next::Helper(HelperNext::Sleep)
         };
+        let since = self.since(restarts).iter();
+        since.filter(|(.., next)| is_interval(*next)).count()
+    }
+
+    fn helper_looks_seldom(&self) -> bool {
+        !self.helper_sleeps() && self.intervals() > 1
+    }
+
+    fn expect_helper(&self) -> (Orders, Next) {
+        let polls = |(.., next): &(Event, Orders, Next)| is_interval(*next);
         if self.polled_since(polls) && self.asleep() == 0 && !self.is_stopped() {
-            // With a watcher, intervals stay short.
-            let next = HelperNext::PollAgain(Limits::default().interval);
+            let limits = Limits::default();
+            let doubled = 1 << self.intervals().min(8);
+            let interval = (limits.interval * doubled).min(LOOK_COST * limits.last_per_cost);
+            let next = HelperNext::PollAgain(interval);
             return (Orders::default(), Next::Helper(next));
         }
         let orders = match self.asleep() {
@@ -187,6 +212,10 @@ impl Oracle {
     }
 }
 
+fn is_interval(next: Next) -> bool {
+    matches!(next, Next::Helper(HelperNext::PollAgain(_)))
+}
+
 fn carry_out(machine: &mut Progress<u32>, event: Event) -> (Orders, Next) {
     let nothing = Orders::default();
     let orders = match event {
@@ -215,6 +244,7 @@ fn carry_out(machine: &mut Progress<u32>, event: Event) -> (Orders, Next) {
             nothing
         }
         Event::WakeHelper => machine.wake_helper(),
+        Event::HurryHelper => machine.hurry_helper(),
         Event::WatcherLook(look) => {
             let (orders, next) = machine.on_watcher_looked(look);
             return (orders, Next::Watcher(next));
@@ -249,6 +279,7 @@ fn event(random: &mut Random, oracle: &Oracle) -> Event {
         6..=8 => Event::HelperLook(random.below(8) == 0),
         9 => Event::HelperSleep(random.flips().then(|| random.below(8) as u32)),
         10 => Event::WakeHelper,
+        15 => Event::HurryHelper,
         11 => Event::WatcherLook(WatcherLook::More),
         12 => Event::WatcherLook(WatcherLook::Unparked {
             queued: random.flips(),
@@ -268,6 +299,7 @@ fn the_machine_does_what_its_whole_history_says() {
         let (mut random, mut oracle) = (Random(seed * 0x9E37_79B9), Oracle::default());
         let mut machine = Progress::new(Limits::default());
         machine.add_watcher();
+        machine.set_look_cost(LOOK_COST);
         let mut next = None;
         for step in 0..400 {
             let event = next.take().unwrap_or_else(|| event(&mut random, &oracle));
@@ -282,6 +314,7 @@ fn the_machine_does_what_its_whole_history_says() {
             });
             let oversleeps = oracle.helper_sleeps() && deadline.flatten().is_none_or(|d| d > 4);
             assert_eq!(machine.helper_oversleeps(4), oversleeps);
+            assert_eq!(machine.helper_looks_seldom(), oracle.helper_looks_seldom());
             next = (then == Next::CanDisarm).then_some(Event::Disarm);
         }
     }

@@ -34,7 +34,8 @@ macro_rules! forward {
     };
     ($self:ident $arms:tt: ..Wake) => {
         $crate::forward!($self $arms: flush, has_queued, check_peers, wake_peers, would_move,
-            hold_rings, ring_due, ring_held, descriptor, due, is_idle, on_readable, all_delivered);
+            hold_rings, ring_due, ring_held, descriptor, due, needs_progress,
+            is_idle, on_readable, all_delivered);
     };
     ($self:ident $arms:tt: $($method:ident),+ $(,)?) => {
         $($crate::forward!(@$method $self $arms);)+
@@ -175,6 +176,9 @@ macro_rules! forward {
     };
     (@due $s:ident $a:tt) => {
         $crate::forward!(@call $s $a [#[inline(always)]] [&] due() -> Option<$crate::names::Instant>);
+    };
+    (@needs_progress $s:ident $a:tt) => {
+        $crate::forward!(@call $s $a [#[inline]] [&] needs_progress() -> bool);
     };
     (@is_idle $s:ident $a:tt) => {
         $crate::forward!(@call $s $a [#[inline]] [&] is_idle() -> bool);

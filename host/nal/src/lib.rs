@@ -413,6 +413,11 @@ pub trait Wake {
         None
     }
 
+    /// Whether a transfer is under way that moves on only while this process makes progress.
+    fn needs_progress(&self) -> bool {
+        false
+    }
+
     /// Whether [`next`](Nal::next) no longer polls the [descriptor](Self::descriptor): a
     /// thread has to sleep on it, and to call [`on_readable`](Self::on_readable).
     fn is_idle(&self) -> bool {

@@ -427,6 +427,10 @@ impl<Near: Nal, Far: Nal> Wake for Route<Near, Far> {
         self.near.due().into_iter().chain(self.far.due()).min()
     }
 
+    fn needs_progress(&self) -> bool {
+        self.near.needs_progress() || self.far.needs_progress()
+    }
+
     fn all_delivered(&self) -> bool {
         self.near.all_delivered() && self.far.all_delivered()
     }

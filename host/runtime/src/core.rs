@@ -358,6 +358,18 @@ impl<O: Owner> Core<O> {
         due.is_some_and(|due| self.wakeup.helper_oversleeps(due))
     }
 
+    /// Sees to it that the helper looks in time for what a call has begun.
+    #[inline(always)]
+    pub(crate) fn hasten_helper(&mut self) {
+        if !self.wakeup.helper_polls() {
+            if self.helper_oversleeps() {
+                self.wakeup.wake_helper();
+            }
+        } else if self.wakeup.helper_looks_seldom() && self.transports.nal.needs_progress() {
+            self.wakeup.hurry_helper();
+        }
+    }
+
     /// The thread that polls stops. Returns how many messages arrived meanwhile: there may
     /// be more, for which nobody rings.
     pub(crate) fn stop_polling(&mut self) -> usize {

@@ -97,6 +97,9 @@ fn service<O: Owner>(core: &mut Core<O>) -> Option<(HelperNext, u64)> {
         core.check_peers();
     }
     let queued = core.transports.flush();
+    if core.transports.nal.needs_progress() {
+        core.wakeup.restart_intervals();
+    }
     let next = core.wakeup.helper_looked(queued);
     if next == HelperNext::Sleep {
         let deadline = core.next_due(awaits_peers);

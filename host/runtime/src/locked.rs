@@ -68,9 +68,7 @@ impl<O: Owner> Library<O> {
             core.drain_loopback();
         }
         let behind = core.transports.behind();
-        if core.helper_oversleeps() {
-            core.wakeup.wake_helper();
-        }
+        core.hasten_helper();
         After {
             behind,
             ..self.note_activity(core)

@@ -181,6 +181,30 @@ impl Wakeup {
         self.carry_out(orders);
     }
 
+    /// Whether the helper looks by itself, or has been woken to.
+    #[inline]
+    pub(crate) fn helper_polls(&self) -> bool {
+        self.progress.helper_polls()
+    }
+
+    /// Whether it looks seldom, since callers have polled for long.
+    #[inline]
+    pub(crate) fn helper_looks_seldom(&self) -> bool {
+        self.progress.helper_looks_seldom()
+    }
+
+    /// A caller may leave a transfer to it.
+    #[cold]
+    pub(crate) fn hurry_helper(&mut self) {
+        let orders = self.progress.hurry_helper();
+        self.carry_out(orders);
+    }
+
+    /// The helper has looked, and such a transfer is under way.
+    pub(crate) fn restart_intervals(&mut self) {
+        self.progress.restart_intervals();
+    }
+
     /// Acknowledgements ring the helper from now on: what they count triggers operations. It looks
     /// soon, for those that have come without ringing.
     pub(crate) fn require_acknowledgements(&mut self) {
@@ -293,6 +317,24 @@ mod tests {
         assert_eq!(rings(&wakeup), [helper + 1, caller]);
         wakeup.disarm_bell();
         assert!(!wakeup.bell.is_armed());
+    }
+
+    #[test]
+    fn a_transfer_that_a_caller_may_leave_rings_a_helper_that_looks_seldom_once() {
+        let mut wakeup = wakeup();
+        wakeup.wake_helper();
+        while !wakeup.helper_looks_seldom() {
+            wakeup.end_poll();
+            assert!(matches!(
+                wakeup.helper_looked(false),
+                HelperNext::PollAgain(_)
+            ));
+        }
+        let [helper, caller] = rings(&wakeup);
+        wakeup.hurry_helper();
+        wakeup.hurry_helper();
+        assert_eq!(rings(&wakeup), [helper + 1, caller]);
+        assert!(wakeup.helper_polls() && !wakeup.helper_looks_seldom());
     }
 
     #[test]
