@@ -1,7 +1,8 @@
 //! Frames: what one endpoint sends another. All numbers are little-endian.
 //!
 //! ```text
-//!  0  tag                    keyed hash of what follows, up to the payload, and of the receiver
+//!  0  tag                    keyed hash of what follows, up to a message's bytes, and of the
+//!                            receiver; of all that a batch holds
 //!  8  version | kind | flags (16) | length of what follows the words (32)
 //! 16  nid | pid              of the sender
 //! 24  uid | sequence         of the sender; the message's number between the two processes
@@ -13,6 +14,9 @@
 //! 64  words                  of a message: six, as it has them
 //! 112 payload                its bytes; or for each piece of them address, length, key
 //! ```
+//!
+//! A batch has no words of its own. Its payload is, for each of its messages, the length of the
+//! message's bytes (64), its words, and its bytes; they are numbered from `sequence` on.
 //!
 //! The three counts are of the whole life of the two incarnations, modulo 2^32.
 
@@ -30,7 +34,12 @@ pub(crate) const PIECE: usize = 24;
 /// Pieces that a body may have; those of more are brought together first.
 pub(crate) const MAX_PIECES: usize = 64;
 
-const VERSION: u8 = 3;
+/// Bytes ahead of the bytes of a message in a batch.
+pub(crate) const ENTRY: usize = 8 + WORDS_BYTES;
+/// Messages of one batch, at most.
+pub(crate) const MAX_BATCH: usize = 16;
+
+const VERSION: u8 = 4;
 /// Requests a frame in answer, of any kind.
 const ACK_REQUESTED: u16 = 1;
 
@@ -50,6 +59,8 @@ pub(crate) enum Kind {
     Recall = 5,
     /// The answer to a recall if the body hasn't been read: it won't be.
     RecallAck = 6,
+    /// Several short messages with their bytes.
+    Batch = 7,
 }
 
 impl Kind {
@@ -61,13 +72,24 @@ impl Kind {
             4 => Kind::Close,
             5 => Kind::Recall,
             6 => Kind::RecallAck,
+            7 => Kind::Batch,
             _ => return None,
         })
     }
 
-    /// Whether it carries a message, which has a number and takes room.
+    /// Whether it carries messages, which have numbers and take room.
     pub(crate) fn is_message(self) -> bool {
+        self.has_words() || self == Kind::Batch
+    }
+
+    /// Whether the words of a message follow the header.
+    fn has_words(self) -> bool {
         matches!(self, Kind::Inline | Kind::Rendezvous)
+    }
+
+    /// Whether its payload says what is to be done, and so is under the tag.
+    pub(crate) fn is_sealed(self) -> bool {
+        matches!(self, Kind::Rendezvous | Kind::Batch)
     }
 
     /// Whether it may be the first of its sender: the others presuppose a conversation.
@@ -77,7 +99,7 @@ impl Kind {
 
     /// Bytes ahead of its payload.
     pub(crate) fn prefix(self) -> usize {
-        if self.is_message() { PREFIX } else { HEADER }
+        if self.has_words() { PREFIX } else { HEADER }
     }
 }
 
@@ -133,13 +155,13 @@ impl Seal {
         hash.finish()
     }
 
-    /// A frame's beginning; `table` is an announced body's.
+    /// A frame's beginning; `payload` is what of it is [sealed](Kind::is_sealed).
     pub(crate) fn write(
         &self,
         receiver: ProcessId,
         header: &Header,
         words: &Words,
-        table: &[u8],
+        payload: &[u8],
     ) -> Prefix {
         let mut bytes = [0; PREFIX];
         let mut writer = Writer {
@@ -170,31 +192,31 @@ impl Seal {
             writer.put(&word.to_le_bytes());
         }
         let sealed = &bytes[8..header.kind.prefix()];
-        let tag = self.tag(receiver, &[sealed, table]);
+        let tag = self.tag(receiver, &[sealed, payload]);
         bytes[..8].copy_from_slice(&tag.to_le_bytes());
         bytes
     }
 
     /// Reads the beginning of a frame of `length` bytes that has arrived at `receiver`;
-    /// `table` gives the bytes of an announced body's.
+    /// `payload` gives its payload, which begins there, if it is [sealed](Kind::is_sealed).
     pub(crate) fn read(
         &self,
         receiver: ProcessId,
         bytes: &Prefix,
         length: usize,
-        table: impl FnOnce() -> Vec<u8>,
-    ) -> Result<(Header, Words), Reject> {
+        payload: impl FnOnce(usize) -> Vec<u8>,
+    ) -> Result<(Header, Words, Vec<u8>), Reject> {
         let (header, words) = parse(bytes, length).ok_or(Reject::Malformed)?;
-        let table = match header.kind {
-            Kind::Rendezvous => table(),
-            _ => Vec::new(),
+        let payload = match header.kind.is_sealed() {
+            true => payload(header.kind.prefix()),
+            false => Vec::new(),
         };
         let sealed = &bytes[8..header.kind.prefix()];
         let mut reader = Reader { bytes, at: 0 };
-        if reader.u64() != self.tag(receiver, &[sealed, &table]) {
+        if reader.u64() != self.tag(receiver, &[sealed, &payload]) {
             return Err(Reject::Forged);
         }
-        Ok((header, words))
+        Ok((header, words, payload))
     }
 }
 
@@ -258,6 +280,46 @@ pub(crate) fn read_table(bytes: &[u8]) -> Option<(Vec<Piece>, u64)> {
         .iter()
         .try_fold(0u64, |sum, piece| sum.checked_add(piece.length))?;
     (total > 0).then_some((pieces, total))
+}
+
+/// A message of a batch, and where its bytes lie in the frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Entry {
+    pub(crate) words: Words,
+    pub(crate) offset: u32,
+    pub(crate) length: u32,
+}
+
+/// Appends a message to the payload of a batch.
+pub(crate) fn write_entry(payload: &mut Vec<u8>, words: &Words, bytes: &[u8]) {
+    payload.extend((bytes.len() as u64).to_le_bytes());
+    words
+        .iter()
+        .for_each(|word| payload.extend(word.to_le_bytes()));
+    payload.extend(bytes);
+}
+
+/// The messages of a batch; `None` if their lengths don't agree with its own, or they are too many.
+pub(crate) fn read_batch(payload: &[u8]) -> Option<Vec<Entry>> {
+    let mut entries = Vec::with_capacity(MAX_BATCH);
+    let mut rest = payload;
+    while let Some((head, behind)) = rest.split_at_checked(ENTRY) {
+        let mut numbers = head.chunks_exact(8).map(|number| {
+            let bytes = number.try_into().expect("eight bytes");
+            u64::from_le_bytes(bytes)
+        });
+        let length = usize::try_from(numbers.next()?).ok()?;
+        let mut words = [0; WORDS];
+        words.fill_with(|| numbers.next().expect("an entry has all words"));
+        entries.push(Entry {
+            words,
+            offset: (HEADER + payload.len() - behind.len()) as u32,
+            length: length as u32,
+        });
+        (_, rest) = behind.split_at_checked(length)?;
+    }
+    let whole = rest.is_empty() && (1..=MAX_BATCH).contains(&entries.len());
+    whole.then_some(entries)
 }
 
 struct Writer<'a> {
@@ -335,8 +397,8 @@ mod tests {
             let header = header(kind, length);
             let bytes = seal().write(RECEIVER, &header, &WORDS, &[]);
             let whole = kind.prefix() + length as usize;
-            let read = seal().read(RECEIVER, &bytes, whole, Vec::new);
-            let (read, words) = read.expect("it is whole");
+            let read = seal().read(RECEIVER, &bytes, whole, |_| Vec::new());
+            let (read, words, _) = read.expect("it is whole");
             assert_eq!(read, header);
             assert!(words == WORDS || !kind.is_message());
         }
@@ -354,7 +416,7 @@ mod tests {
         let whole = PREFIX + table.len();
         assert!(
             seal()
-                .read(RECEIVER, &bytes, whole, || table.clone())
+                .read(RECEIVER, &bytes, whole, |_| table.clone())
                 .is_ok()
         );
         for bit in 0..PREFIX * 8 {
@@ -362,7 +424,7 @@ mod tests {
             changed[bit / 8] ^= 1 << (bit % 8);
             assert!(
                 seal()
-                    .read(RECEIVER, &changed, whole, || table.clone())
+                    .read(RECEIVER, &changed, whole, |_| table.clone())
                     .is_err(),
                 "bit {bit}"
             );
@@ -370,18 +432,82 @@ mod tests {
         for bit in 0..table.len() * 8 {
             let mut changed = table.clone();
             changed[bit / 8] ^= 1 << (bit % 8);
-            let read = seal().read(RECEIVER, &bytes, whole, || changed);
+            let read = seal().read(RECEIVER, &bytes, whole, |_| changed);
             assert_eq!(read, Err(Reject::Forged), "bit {bit} of the table");
         }
+    }
+
+    #[test]
+    fn every_bit_of_a_batch_counts() {
+        let mut payload = Vec::new();
+        write_entry(&mut payload, &WORDS, b"first");
+        write_entry(&mut payload, &[0; 6], b"");
+        let header = header(Kind::Batch, payload.len() as u32);
+        let bytes = seal().write(RECEIVER, &header, &[0; 6], &payload);
+        let whole = HEADER + payload.len();
+        // What lies there in a frame: the payload begins where the header ends.
+        let prefix = |payload: &[u8]| {
+            let mut prefix = bytes;
+            prefix[HEADER..].copy_from_slice(&payload[..WORDS_BYTES]);
+            prefix
+        };
+        let read = |payload: &[u8]| {
+            let place = |at| {
+                assert_eq!(at, HEADER);
+                payload.to_vec()
+            };
+            seal().read(RECEIVER, &prefix(payload), whole, place)
+        };
+        let (read_header, _, read_payload) = read(&payload).expect("it is whole");
+        assert_eq!((read_header, &read_payload), (header, &payload));
+        for bit in 0..payload.len() * 8 {
+            let mut changed = payload.clone();
+            changed[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(read(&changed), Err(Reject::Forged), "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn a_batch_gives_its_messages_and_where_their_bytes_lie() {
+        let mut payload = Vec::new();
+        for length in 0..MAX_BATCH {
+            write_entry(&mut payload, &[length as u64; 6], &vec![7; length]);
+        }
+        let entries = read_batch(&payload).expect("it is whole");
+        let mut offset = HEADER;
+        for (length, entry) in entries.iter().enumerate() {
+            offset += ENTRY;
+            let expected = Entry {
+                words: [length as u64; 6],
+                offset: offset as u32,
+                length: length as u32,
+            };
+            assert_eq!(*entry, expected);
+            offset += length;
+        }
+        assert_eq!(entries.len(), MAX_BATCH);
+        for end in 0..payload.len() {
+            let cut = read_batch(&payload[..end]);
+            let told = cut
+                .iter()
+                .flatten()
+                .map(|entry| ENTRY + entry.length as usize);
+            assert!(cut.is_none() || told.sum::<usize>() == end, "cut at {end}");
+        }
+        assert_eq!(read_batch(&[]), None, "a batch holds messages");
+        write_entry(&mut payload, &WORDS, &[]);
+        assert_eq!(read_batch(&payload), None, "too many");
+        let endless = [u64::MAX.to_le_bytes(); ENTRY / 8].concat();
+        assert_eq!(read_batch(&endless), None);
     }
 
     #[test]
     fn a_frame_is_for_one_receiver_and_one_job() {
         let bytes = seal().write(RECEIVER, &header(Kind::Status, 0), &WORDS, &[]);
         let other = ProcessId::new(RECEIVER.nid, RECEIVER.pid + 1);
-        let read = seal().read(other, &bytes, HEADER, Vec::new);
+        let read = seal().read(other, &bytes, HEADER, |_| Vec::new());
         assert_eq!(read, Err(Reject::Forged));
-        let read = Seal::new(&[8; 32]).read(RECEIVER, &bytes, HEADER, Vec::new);
+        let read = Seal::new(&[8; 32]).read(RECEIVER, &bytes, HEADER, |_| Vec::new());
         assert_eq!(read, Err(Reject::Forged));
     }
 
@@ -389,7 +515,7 @@ mod tests {
     fn lengths_that_dont_agree_are_malformed() {
         let bytes = seal().write(RECEIVER, &header(Kind::Inline, 100), &WORDS, &[]);
         for length in [0, HEADER, PREFIX, PREFIX + 99, PREFIX + 101] {
-            let read = seal().read(RECEIVER, &bytes, length, Vec::new);
+            let read = seal().read(RECEIVER, &bytes, length, |_| Vec::new());
             assert_eq!(read, Err(Reject::Malformed), "{length} bytes");
         }
         assert_eq!(read_table(&write_table(&[])), None);

@@ -26,6 +26,8 @@ pub(crate) struct FrameBuffers {
     size: u64,
     eager: u64,
     receives: u32,
+    /// Messages in each buffer that receives.
+    messages: Vec<u32>,
     free: Vec<u32>,
     sends: u32,
 }
@@ -51,6 +53,7 @@ impl FrameBuffers {
             size,
             eager,
             receives,
+            messages: vec![0; receives as usize],
             free: (receives..receives + sends).rev().collect(),
             sends,
         })
@@ -59,6 +62,20 @@ impl FrameBuffers {
     /// The buffers that frames are received into.
     pub(crate) fn receives(&self) -> std::ops::Range<u32> {
         0..self.receives
+    }
+
+    /// So many messages have arrived in a buffer.
+    #[inline]
+    pub(crate) fn fill(&mut self, buffer: u32, messages: usize) {
+        self.messages[buffer as usize] = messages as u32;
+    }
+
+    /// One of them has been dealt with; whether it was the last.
+    #[inline]
+    pub(crate) fn empty(&mut self, buffer: u32) -> bool {
+        let messages = &mut self.messages[buffer as usize];
+        *messages -= 1;
+        *messages == 0
     }
 
     #[inline]

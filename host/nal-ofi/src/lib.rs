@@ -86,6 +86,9 @@ const POLLS_PER_CLOCK_READ: u32 = 16;
 const ADDRESS_POLL_INTERVAL: Duration = Duration::from_micros(100);
 /// Polls of the fabric in a row, while its completions bring nothing to be read.
 const MAX_POLLS: usize = 8;
+/// Messages read in a row without a poll of the fabric: other peers' may have come meanwhile, and
+/// buffers are offered again.
+const MESSAGES_PER_POLL: u32 = 16;
 /// How long a closing process waits until its last frames have left.
 const LINGER: Duration = Duration::from_millis(100);
 /// How often the fabric is polled if the provider has nothing to sleep on: while
@@ -144,6 +147,8 @@ pub struct OfiNal {
     peers: Peers,
     arrivals: Arrivals,
     clock: Clock,
+    /// The message sent last waits for others, with which it goes in one frame.
+    is_coalescing: bool,
     /// Leases that are recalled, by number, and since when.
     recalls: Vec<(u64, Instant)>,
     counts: Resources,
@@ -174,6 +179,8 @@ struct Arrivals {
     notices: VecDeque<Arrival>,
     /// Frames of a process whose predecessor's messages are still unread.
     deferred: Vec<(ProcessId, u32, usize)>,
+    /// Messages taken since the fabric was polled.
+    since_poll: u32,
     /// Receive buffers to be posted again.
     unposted: Vec<u32>,
 }
@@ -298,9 +305,11 @@ impl OfiNal {
                 current: None,
                 notices: VecDeque::new(),
                 deferred: Vec::new(),
+                since_poll: 0,
                 unposted: frames.receives().collect(),
             },
             clock: Clock::new(now),
+            is_coalescing: false,
             recalls: Vec::new(),
             counts: Resources::default(),
             link: Link {
@@ -368,7 +377,8 @@ impl Nal for OfiNal {
         if let Some(lane) = self.arrivals.current {
             return self.message_of(lane);
         }
-        if self.peers.next_readable().is_none() && self.arrivals.notices.is_empty() {
+        let has_any = self.peers.next_readable().is_some() || !self.arrivals.notices.is_empty();
+        if !has_any || self.arrivals.since_poll >= MESSAGES_PER_POLL {
             self.progress();
         }
         if let Some(notice) = self.arrivals.notices.pop_front() {
@@ -386,6 +396,7 @@ impl Nal for OfiNal {
 
     fn done(&mut self, origin: Origin) {
         self.arrivals.current = None;
+        self.arrivals.since_poll += 1;
         self.finish_message(origin.lane);
     }
 
@@ -450,7 +461,11 @@ impl Nal for OfiNal {
 impl Wake for OfiNal {
     /// True while more waits than a peer has room for. What waits for a connection
     /// alone is sent when [`due`](Nal::due) says.
+    /// With the last message waiting for others, the first call leaves it.
     fn flush(&mut self) -> bool {
+        if std::mem::take(&mut self.is_coalescing) {
+            return true;
+        }
         if !std::mem::take(&mut self.clock.has_polled) {
             self.progress();
             self.clock.has_polled = false;
@@ -501,8 +516,9 @@ impl Wake for OfiNal {
     }
 
     fn needs_progress(&self) -> bool {
-        self.link.fabric.traits().moves_when_polled
-            && (self.link.frames.in_flight() > 0 || self.peers.needed().any(Peer::is_moving))
+        let polled = self.link.fabric.traits().moves_when_polled;
+        let needs = |peer: &Peer| !peer.sending.queue.is_empty() || (polled && peer.is_moving());
+        (polled && self.link.frames.in_flight() > 0) || self.peers.needed().any(needs)
     }
 
     fn all_delivered(&self) -> bool {
@@ -634,6 +650,18 @@ mod tests {
         }
     }
 
+    /// Two processes over tcp; nothing if there is no libfabric.
+    fn pair() -> Option<(OfiNal, OfiNal)> {
+        match (OfiNal::open(config()), OfiNal::open(config())) {
+            (Ok(one), Ok(other)) => Some((one, other)),
+            (one, other) => {
+                let reason = one.err().or(other.err());
+                eprintln!("SKIPPED, nothing was tested: {reason:?}");
+                None
+            }
+        }
+    }
+
     /// A network over tcp, every process of which registers its own buffers, and keeps
     /// no registration, as providers want it that drive such cards.
     fn network(members: usize) -> Vec<Member<Box<dyn Nal>>> {
@@ -667,12 +695,8 @@ mod tests {
     /// A caller that then computes leaves it to its helper, which has to look in time.
     #[test]
     fn a_long_body_over_tcp_needs_its_senders_progress_until_it_has_been_read() {
-        let (mut one, mut other) = match (OfiNal::open(config()), OfiNal::open(config())) {
-            (Ok(one), Ok(other)) => (one, other),
-            (one, other) => {
-                let reason = one.err().or(other.err());
-                return eprintln!("SKIPPED, nothing was tested: {reason:?}");
-            }
+        let Some((mut one, mut other)) = pair() else {
+            return;
         };
         let lease = Lease::new();
         let regions = [(); 2].map(|()| lintel_claim::Region::new(1 << 20));
@@ -702,16 +726,62 @@ mod tests {
         assert!(!other.needs_progress());
     }
 
+    #[test]
+    fn short_messages_behind_many_in_flight_wait_for_more_and_leave_with_the_next_poll() {
+        let Some((mut one, mut other)) = pair() else {
+            return;
+        };
+        let to = other.process();
+        let mut sent = 0;
+        let mut send = |nal: &mut OfiNal| {
+            let nothing = Outgoing::Copied {
+                operand: None,
+                pieces: &[],
+            };
+            nal.send(to, &[sent; 6], nothing).expect("there is a way");
+            sent += 1;
+        };
+        let until = Instant::now() + Duration::from_secs(20);
+        let mut taken = 0;
+        let mut take = |one: &mut OfiNal, sent: u64| {
+            while taken < sent || !one.all_delivered() {
+                one.flush();
+                match other.next() {
+                    Some(Arrival::Message(origin, words, _)) => {
+                        assert_eq!(words, [taken; 6]);
+                        taken += 1;
+                        other.done(origin);
+                    }
+                    _ => assert!(
+                        !other.flush() && Instant::now() < until,
+                        "{taken} of {sent}"
+                    ),
+                }
+            }
+        };
+        send(&mut one);
+        take(&mut one, 1);
+        let waiting = |nal: &OfiNal| nal.peers.named(to).map(|peer| peer.sending.queue.len());
+        for _ in 0..16 {
+            send(&mut one);
+            assert_eq!(waiting(&one), Some(0), "few are in flight");
+        }
+        for number in 1..=3 {
+            send(&mut one);
+            assert!(one.flush() && one.needs_progress());
+            assert_eq!(waiting(&one), Some(number));
+        }
+        assert!(!one.flush());
+        assert_eq!(waiting(&one), Some(0));
+        take(&mut one, 20);
+    }
+
     /// Otherwise its number would be used a second time if the peer is lost before it
     /// answers, and met again.
     #[test]
     fn no_message_goes_to_a_process_before_it_was_heard() {
-        let (mut one, mut other) = match (OfiNal::open(config()), OfiNal::open(config())) {
-            (Ok(one), Ok(other)) => (one, other),
-            (one, other) => {
-                let reason = one.err().or(other.err());
-                return eprintln!("SKIPPED, nothing was tested: {reason:?}");
-            }
+        let Some((mut one, mut other)) = pair() else {
+            return;
         };
         let body = Outgoing::Copied {
             operand: None,

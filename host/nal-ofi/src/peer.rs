@@ -1,7 +1,7 @@
 //! What is known of another process.
 
 use crate::fabric::Address;
-use crate::frame::{Kind, Piece};
+use crate::frame::{ENTRY, HEADER, Kind, MAX_BATCH, Piece};
 use crate::registrations::{BounceBuffer, RegistrationId};
 use lintel_claim::{Claim, Loan};
 use lintel_nal::{Announced, Origin};
@@ -13,6 +13,12 @@ use std::time::{Duration, Instant};
 
 /// A sender's credit: messages that may be in flight to a process, or unread there.
 pub(crate) const WINDOW: u32 = 64;
+/// With so many messages in flight a short one gains nothing by a frame of its own: it may wait for
+/// more, each of so many bytes at most.
+const COALESCE_IN_FLIGHT: u32 = 16;
+const MAX_COALESCED_BYTES: u64 = 256;
+/// Bytes of a batch at most, its header included: provider shm injects no more.
+const BATCH_BYTES: usize = 4096;
 /// How soon a message is acknowledged when nothing is sent back.
 pub(crate) const ACK_DELAY: Duration = Duration::from_millis(1);
 /// Bytes that a message takes beside its bytes, about.
@@ -58,6 +64,8 @@ pub(crate) struct Sending {
     pub(crate) fetched: u32,
     /// Messages without credit; changed by functions that count their memory.
     pub(crate) queue: VecDeque<Queued>,
+    /// Those that wait do so for more only: an acknowledgement has them sent.
+    pub(crate) is_coalescing: bool,
     /// Bodies that the peer reads, in the order of their announcement.
     pub(crate) bodies: VecDeque<Body>,
     /// When a peer that hasn't answered yet is tried again, and the last pause.
@@ -110,6 +118,8 @@ pub(crate) struct Receiving {
 pub(crate) struct BufferedMessage {
     pub(crate) buffer: u32,
     pub(crate) words: Words,
+    /// Where its bytes lie in the frame.
+    pub(crate) offset: u32,
     pub(crate) length: u32,
     /// Its body, if it stays with the sender until it is read.
     pub(crate) body: Option<RemoteBody>,
@@ -260,6 +270,10 @@ impl Peer {
 }
 
 impl Queued {
+    fn is_short(&self) -> bool {
+        self.kind == Kind::Inline && self.payload.len() as u64 <= MAX_COALESCED_BYTES
+    }
+
     fn memory(&self) -> u64 {
         OVERHEAD + self.payload.len() as u64
     }
@@ -303,6 +317,30 @@ impl Sending {
         let message = self.queue.pop_front()?;
         self.memory -= message.memory();
         Some(message)
+    }
+
+    /// The messages to be sent in the next frame: the first that waits, and if it is short, those short
+    /// ones behind it for which there is credit, too.
+    pub(crate) fn pop_frame(&mut self) -> Vec<Queued> {
+        let credit = WINDOW - self.sequence.wrapping_sub(self.consumed).min(WINDOW);
+        let most = MAX_BATCH.min(credit as usize);
+        let mut bytes = HEADER;
+        let fits = |message: &&Queued| {
+            bytes += ENTRY + message.payload.len();
+            message.is_short() && bytes <= BATCH_BYTES
+        };
+        let count = self.queue.iter().take(most).take_while(fits).count();
+        (0..count.max(1)).map_while(|_| self.pop_queued()).collect()
+    }
+
+    /// Whether a message of so many bytes may wait for more: what is in flight will be acknowledged,
+    /// which has it sent in any case.
+    #[inline]
+    pub(crate) fn may_coalesce(&self, kind: Kind, bytes: u64) -> bool {
+        self.sequence.wrapping_sub(self.arrived) >= COALESCE_IN_FLIGHT
+            && kind == Kind::Inline
+            && bytes <= MAX_COALESCED_BYTES
+            && self.queue.len() + 1 < MAX_BATCH
     }
 
     pub(crate) fn push_body(&mut self, body: Body) {
@@ -384,5 +422,97 @@ impl Receiving {
 
     pub(crate) fn is_ack_due(&self, now: Instant) -> bool {
         self.is_ack_pending() || self.due.is_some_and(|due| due <= now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(kind: Kind, bytes: usize) -> Queued {
+        Queued {
+            kind,
+            words: [0; 6],
+            payload: vec![0; bytes],
+        }
+    }
+
+    /// How many messages go in each frame.
+    fn frames(messages: impl IntoIterator<Item = (Kind, usize)>, in_flight: u32) -> Vec<usize> {
+        let mut sending = Sending::default();
+        for (kind, bytes) in messages {
+            sending.push_queued(message(kind, bytes));
+        }
+        sending.sequence = in_flight;
+        let mut frames = Vec::new();
+        while !sending.queue.is_empty() && sending.has_credit() {
+            let count = sending.pop_frame().len();
+            sending.sequence += count as u32;
+            frames.push(count);
+        }
+        frames
+    }
+
+    #[test]
+    fn messages_that_wait_share_a_frame_if_they_are_short_and_there_is_credit() {
+        let short = (Kind::Inline, 8);
+        let long = (Kind::Inline, MAX_COALESCED_BYTES as usize + 1);
+        assert_eq!(frames([short; 3], 0), [3]);
+        assert_eq!(frames([short; 20], 0), [MAX_BATCH, 4]);
+        assert_eq!(frames([short; 20], WINDOW - 5), [5]);
+        assert_eq!(frames([short; 20], WINDOW), []);
+        assert_eq!(frames([short, short, long, short], 0), [2, 1, 1]);
+        let mixed = [short, (Kind::Rendezvous, 24), short, short];
+        assert_eq!(frames(mixed, 0), [1, 1, 2]);
+        let most = MAX_COALESCED_BYTES as usize;
+        let fit = (BATCH_BYTES - HEADER) / (ENTRY + most);
+        assert_eq!(frames([(Kind::Inline, most); 16], 0), [fit, 16 - fit]);
+    }
+
+    #[test]
+    fn a_message_waits_for_more_if_it_is_short_and_many_are_in_flight() {
+        let mut sending = Sending {
+            sequence: COALESCE_IN_FLIGHT,
+            ..Sending::default()
+        };
+        assert!(sending.may_coalesce(Kind::Inline, MAX_COALESCED_BYTES));
+        assert!(!sending.may_coalesce(Kind::Inline, MAX_COALESCED_BYTES + 1));
+        assert!(!sending.may_coalesce(Kind::Rendezvous, 24));
+        while sending.may_coalesce(Kind::Inline, 8) {
+            sending.push_queued(message(Kind::Inline, 8));
+        }
+        assert_eq!(
+            sending.queue.len(),
+            MAX_BATCH - 1,
+            "the next one fills a frame"
+        );
+        sending.queue.clear();
+        sending.arrived = 1;
+        assert!(!sending.may_coalesce(Kind::Inline, 8));
+    }
+
+    #[test]
+    fn messages_ahead_of_their_turn_follow_the_one_that_was_missing() {
+        let message = |number: u32| BufferedMessage {
+            buffer: number,
+            words: [0; 6],
+            offset: 0,
+            length: 0,
+            body: None,
+        };
+        let mut receiving = Receiving {
+            arrived: u32::MAX,
+            ..Receiving::default()
+        };
+        for number in [0, 1, 3] {
+            receiving.early.insert(number, message(number));
+        }
+        receiving.take_in_order(message(u32::MAX));
+        let order = receiving.inbox.iter().map(|item| match item {
+            Item::Message(message) => message.buffer,
+            Item::Lost => panic!("nobody is lost"),
+        });
+        assert_eq!(order.collect::<Vec<_>>(), [u32::MAX, 0, 1]);
+        assert_eq!((receiving.arrived, receiving.early.len()), (2, 1));
     }
 }

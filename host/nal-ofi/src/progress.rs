@@ -11,6 +11,8 @@ impl OfiNal {
     /// Polls the fabric, and does what has become possible or due.
     pub(crate) fn progress(&mut self) {
         self.clock.has_polled = true;
+        self.is_coalescing = false;
+        self.arrivals.since_poll = 0;
         self.read_clock_sometimes();
         let mut completions = std::mem::take(&mut self.link.completions);
         // What has arrived is read at once: a further poll is a system call.
@@ -120,7 +122,8 @@ impl OfiNal {
         if peer.next_query.is_some() {
             return peer.next_query;
         }
-        let waits = !peer.sending.queue.is_empty() && peer.sending.has_credit();
+        let sending = &peer.sending;
+        let waits = !sending.queue.is_empty() && sending.has_credit() && !sending.is_coalescing;
         let reads = peer
             .receiving
             .stream

@@ -18,9 +18,8 @@ use crate::fabric::Posted;
 use crate::frame::Kind;
 use crate::peer::{Body, Item, Peer, Queued, Sending};
 use crate::receiving::drop_body;
-use crate::sending::Bytes;
+use crate::sending::Draft;
 use lintel_claim::{Lease, Loan};
-use lintel_wire::WORDS;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -94,7 +93,7 @@ impl OfiNal {
             let Some(kind) = kinds.into_iter().find(waits) else {
                 return;
             };
-            match self.post(lane, kind, false, &[0; WORDS], Bytes::Own(&[])) {
+            match self.post(lane, Draft::bare(kind)) {
                 Posted::Yes => {}
                 Posted::Later => return,
                 Posted::No(code) => return self.on_error(lane, code),

@@ -1,7 +1,7 @@
 //! Frames that arrive, and the messages in them.
 
 use crate::fabric::Posted;
-use crate::frame::{Header, Kind, PREFIX, Prefix, Reject, read_table};
+use crate::frame::{Entry, Header, Kind, PREFIX, Prefix, Reject, read_batch, read_table};
 use crate::peer::{ACK_DELAY, Body, BufferedMessage, Item, Peer, RemoteBody, WINDOW};
 use crate::peers::Sender;
 use crate::{OfiNal, Operation};
@@ -40,14 +40,14 @@ impl OfiNal {
         let mut prefix: Prefix = [0; PREFIX];
         let frame = self.link.frames.claim(buffer).slice(0, length as u64);
         frame.read(&mut prefix);
-        let mut table = Vec::new();
-        let read = self.local.seal.read(self.local.me, &prefix, length, || {
-            table = vec![0; length - PREFIX];
-            frame.slice(PREFIX as u64, u64::MAX).read(&mut table);
-            table.clone()
-        });
+        let sealed = |at: usize| {
+            let mut payload = vec![0; length - at];
+            frame.slice(at as u64, u64::MAX).read(&mut payload);
+            payload
+        };
+        let read = self.local.seal.read(self.local.me, &prefix, length, sealed);
         match read {
-            Ok((header, words)) => self.dispatch(buffer, length, &header, words, &table),
+            Ok((header, words, sealed)) => self.dispatch(buffer, length, &header, words, &sealed),
             Err(reject) => {
                 match reject {
                     Reject::Malformed => self.counts.malformed += 1,
@@ -64,7 +64,7 @@ impl OfiNal {
         length: usize,
         header: &Header,
         words: Words,
-        table: &[u8],
+        sealed: &[u8],
     ) {
         let lane = match self.sender(header) {
             Source::Peer(lane) => lane,
@@ -79,14 +79,25 @@ impl OfiNal {
         }
         match header.kind {
             Kind::Inline | Kind::Rendezvous => {
-                let held = BufferedMessage {
-                    buffer,
-                    words,
-                    length: header.length,
-                    body: read_table(table).map(RemoteBody::new),
-                };
-                return self.on_numbered(lane, header, held);
+                let body = read_table(sealed).map(RemoteBody::new);
+                if header.kind == Kind::Rendezvous && body.is_none() {
+                    self.counts.malformed += 1;
+                } else {
+                    let message = BufferedMessage {
+                        buffer,
+                        words,
+                        offset: PREFIX as u32,
+                        length: header.length,
+                        body,
+                    };
+                    self.link.frames.fill(buffer, 1);
+                    return self.on_numbered(lane, header.sequence, message);
+                }
             }
+            Kind::Batch => match read_batch(sealed) {
+                Some(entries) => return self.on_batch(lane, header.sequence, buffer, &entries),
+                None => self.counts.malformed += 1,
+            },
             Kind::Status => {}
             Kind::Recall => self.on_recall(lane, header.recalled),
             Kind::RecallAck => self.on_recalled(lane, header.recalled),
@@ -180,32 +191,55 @@ impl OfiNal {
         }
     }
 
+    /// Several messages, the first of which has that number.
+    fn on_batch(&mut self, lane: u32, sequence: u32, buffer: u32, entries: &[Entry]) {
+        self.link.frames.fill(buffer, entries.len());
+        for (number, entry) in (0..).zip(entries) {
+            let message = BufferedMessage {
+                buffer,
+                words: entry.words,
+                offset: entry.offset,
+                length: entry.length,
+                body: None,
+            };
+            self.on_numbered(lane, sequence.wrapping_add(number), message);
+        }
+    }
+
     /// A message with its number: in order it is to be read, early ones wait.
-    fn on_numbered(&mut self, lane: u32, header: &Header, held: BufferedMessage) {
-        let whole = header.kind == Kind::Inline || held.body.is_some();
-        let Some(peer) = self.peers.get_mut(lane).filter(|_| whole) else {
-            self.counts.malformed += 1;
-            return self.arrivals.unposted.push(held.buffer);
+    fn on_numbered(&mut self, lane: u32, sequence: u32, message: BufferedMessage) {
+        let Some(peer) = self.peers.get_mut(lane) else {
+            return self.release(message.buffer);
         };
         let receiving = &mut peer.receiving;
-        let ahead = header.sequence.wrapping_sub(receiving.arrived);
+        let ahead = sequence.wrapping_sub(receiving.arrived);
         if ahead >= WINDOW {
             // It arrived before, or its sender has exceeded its credit.
             self.counts.duplicates += 1;
-            return self.arrivals.unposted.push(held.buffer);
+            return self.release(message.buffer);
         }
-        if ahead == 0 {
-            receiving.take_in_order(held);
-        } else if let Some(twice) = receiving.early.insert(header.sequence, held) {
-            self.counts.duplicates += 1;
-            self.arrivals.unposted.push(twice.buffer);
+        let mut twice = None;
+        match ahead {
+            0 => receiving.take_in_order(message),
+            _ => twice = receiving.early.insert(sequence, message),
         }
         receiving.due.get_or_insert(self.clock.now + ACK_DELAY);
         if !receiving.early.is_empty() {
             self.peers.note_needed(lane);
         }
+        if let Some(twice) = twice {
+            self.counts.duplicates += 1;
+            self.release(twice.buffer);
+        }
         self.peers.list(lane);
         self.peers.make_readable(lane);
+    }
+
+    /// A message is no longer in that buffer, which is offered again once it was the last.
+    fn release(&mut self, buffer: u32) {
+        if self.link.frames.empty(buffer) {
+            self.arrivals.unposted.push(buffer);
+        }
     }
 
     /// The first message of that lane, which stays there.
@@ -218,7 +252,7 @@ impl OfiNal {
             Some(body) => Payload::Streamed(body.announced.length()),
             None => {
                 let frame = self.link.frames.claim(held.buffer);
-                Payload::Inline(frame.slice(PREFIX as u64, u64::from(held.length)))
+                Payload::Inline(frame.slice(u64::from(held.offset), u64::from(held.length)))
             }
         };
         Some(Arrival::Message(peer.origin(), held.words, payload))
@@ -236,7 +270,7 @@ impl OfiNal {
         };
         receiving.consumed = receiving.consumed.wrapping_add(1);
         let owes = receiving.is_ack_pending();
-        self.arrivals.unposted.push(held.buffer);
+        self.release(held.buffer);
         if owes {
             self.peers.list(lane);
         }
@@ -310,9 +344,6 @@ impl OfiNal {
             drop_body(&mut self.link.registrations, body);
         }
         let early = std::mem::take(&mut peer.receiving.early);
-        self.arrivals
-            .unposted
-            .extend(early.into_values().map(|held| held.buffer));
         if peer.was_addressed {
             peer.receiving.inbox.push_back(Item::Lost);
             let Peer { process, .. } = peer;
@@ -321,6 +352,9 @@ impl OfiNal {
         if let Some(stream) = &mut peer.receiving.stream {
             stream.failure.get_or_insert(libc::ENOTCONN);
             self.end_stream_if_over(lane);
+        }
+        for message in early.into_values() {
+            self.release(message.buffer);
         }
         self.peers.make_readable(lane);
         self.remove_if_drained(lane);

@@ -1,7 +1,7 @@
 //! Messages to be sent.
 
 use crate::fabric::{Posted, Use};
-use crate::frame::{Header, Kind, MAX_PIECES, Piece, write_table};
+use crate::frame::{Header, Kind, MAX_PIECES, Piece, write_entry, write_table};
 use crate::peer::{Body, HANDSHAKE_BACKOFF, Peer, QUERY_INTERVAL, Queued};
 use crate::{OfiNal, Operation};
 use lintel_claim::{Claim, Lent, copy_checked, copy_vectored};
@@ -18,6 +18,47 @@ pub(crate) enum Bytes<'a> {
     User(Option<&'a [u8; OPERAND_BYTES]>, &'a [Claim]),
     /// A copy, or a table of pieces.
     Own(&'a [u8]),
+}
+
+/// A frame to be sent.
+pub(crate) struct Draft<'a> {
+    kind: Kind,
+    ack_requested: bool,
+    /// Messages in it.
+    messages: u32,
+    words: &'a Words,
+    bytes: Bytes<'a>,
+}
+
+impl<'a> Draft<'a> {
+    /// One without a payload.
+    pub(crate) fn bare(kind: Kind) -> Draft<'a> {
+        Draft {
+            kind,
+            ack_requested: false,
+            messages: 0,
+            words: &[0; WORDS],
+            bytes: Bytes::Own(&[]),
+        }
+    }
+
+    fn message(kind: Kind, words: &'a Words, bytes: Bytes<'a>) -> Draft<'a> {
+        Draft {
+            kind,
+            ack_requested: false,
+            messages: 1,
+            words,
+            bytes,
+        }
+    }
+
+    fn batch(messages: usize, payload: &'a [u8]) -> Draft<'a> {
+        Draft {
+            messages: messages as u32,
+            bytes: Bytes::Own(payload),
+            ..Draft::bare(Kind::Batch)
+        }
+    }
 }
 
 impl Bytes<'_> {
@@ -307,8 +348,11 @@ impl OfiNal {
         let Some(peer) = self.peers.get_mut(lane) else {
             return;
         };
-        if peer.is_known() && peer.sending.queue.is_empty() && peer.sending.has_credit() {
-            match self.post(lane, kind, false, words, bytes) {
+        let sending = &mut peer.sending;
+        let waits = sending.may_coalesce(kind, bytes.length());
+        let is_first = peer.history.current().is_some() && sending.queue.is_empty();
+        if is_first && !waits && sending.has_credit() {
+            match self.post(lane, Draft::message(kind, words, bytes)) {
                 Posted::Yes => return,
                 Posted::Later => {}
                 Posted::No(code) => return self.on_error(lane, code),
@@ -322,10 +366,13 @@ impl OfiNal {
             words: *words,
             payload: bytes.to_vec(),
         });
+        let sending = &mut peer.sending;
+        sending.is_coalescing = waits && (sending.is_coalescing || sending.queue.len() == 1);
+        self.is_coalescing = waits;
         self.peers.list(lane);
     }
 
-    /// Sends what waited for credit.
+    /// Sends what waited for credit, or for more.
     pub(crate) fn send_queued(&mut self, lane: u32) {
         while let Some(peer) = self.peers.get_mut(lane) {
             let known = peer.is_known();
@@ -342,18 +389,18 @@ impl OfiNal {
                 peer.back_off(self.clock.now);
                 return self.send_status(lane, true);
             }
-            let Some(first) = sending.pop_queued() else {
-                return;
-            };
-            let bytes = Bytes::Own(&first.payload);
-            let posted = self.post(lane, first.kind, false, &first.words, bytes);
+            sending.is_coalescing = false;
+            let frame = sending.pop_frame();
+            let posted = self.post_queued(lane, &frame);
             let Some(peer) = self.peers.get_mut(lane) else {
                 return;
             };
             match posted {
                 Posted::Yes => peer.sending.retry = None,
                 Posted::Later => {
-                    peer.sending.put_back(first);
+                    for message in frame.into_iter().rev() {
+                        peer.sending.put_back(message);
+                    }
                     return peer.back_off(self.clock.now);
                 }
                 Posted::No(code) => return self.on_error(lane, code),
@@ -361,10 +408,26 @@ impl OfiNal {
         }
     }
 
+    /// Sends messages that waited, in one frame.
+    fn post_queued(&mut self, lane: u32, messages: &[Queued]) -> Posted {
+        if let [one] = messages {
+            let bytes = Bytes::Own(&one.payload);
+            return self.post(lane, Draft::message(one.kind, &one.words, bytes));
+        }
+        let mut payload = Vec::new();
+        for message in messages {
+            write_entry(&mut payload, &message.words, &message.payload);
+        }
+        self.post(lane, Draft::batch(messages.len(), &payload))
+    }
+
     /// Sends the counts alone: an acknowledgement, or a probe.
     pub(crate) fn send_status(&mut self, lane: u32, ack_requested: bool) {
-        let nothing = [0; WORDS];
-        let posted = self.post(lane, Kind::Status, ack_requested, &nothing, Bytes::Own(&[]));
+        let status = Draft {
+            ack_requested,
+            ..Draft::bare(Kind::Status)
+        };
+        let posted = self.post(lane, status);
         if let Posted::No(code) = posted {
             self.on_error(lane, code);
         }
@@ -372,14 +435,7 @@ impl OfiNal {
 
     /// Writes a frame and gives it to the fabric.
     #[inline]
-    pub(crate) fn post(
-        &mut self,
-        lane: u32,
-        kind: Kind,
-        ack_requested: bool,
-        words: &Words,
-        bytes: Bytes<'_>,
-    ) -> Posted {
+    pub(crate) fn post(&mut self, lane: u32, draft: Draft<'_>) -> Posted {
         let Some(peer) = self.peers.get(lane) else {
             return Posted::No(libc::EHOSTUNREACH);
         };
@@ -391,7 +447,7 @@ impl OfiNal {
         let Some(buffer) = self.link.frames.take() else {
             return Posted::Later;
         };
-        let frame = self.write_frame(buffer, peer, (kind, ack_requested), words, bytes);
+        let frame = self.write_frame(buffer, peer, &draft);
         let injected = frame.len() <= self.link.fabric.traits().inject as u64;
         let posted = if injected {
             self.link.fabric.inject(address, frame)
@@ -405,25 +461,19 @@ impl OfiNal {
             self.link.frames.give_back(buffer);
         }
         if let (Posted::Yes, Some(peer)) = (posted, self.peers.get_mut(lane)) {
-            peer.on_posted(kind, self.clock.now);
+            peer.on_posted(draft.messages, self.clock.now);
         }
         posted
     }
 
     /// A whole frame in its buffer.
     #[inline]
-    fn write_frame(
-        &self,
-        buffer: u32,
-        peer: &Peer,
-        (kind, ack_requested): (Kind, bool),
-        words: &Words,
-        bytes: Bytes<'_>,
-    ) -> Claim {
+    fn write_frame(&self, buffer: u32, peer: &Peer, draft: &Draft<'_>) -> Claim {
+        let Draft { kind, bytes, .. } = *draft;
         let [arrived, consumed, fetched] = peer.receiving.counts();
         let header = Header {
             kind,
-            ack_requested,
+            ack_requested: draft.ack_requested,
             length: bytes.length() as u32,
             from: self.local.me,
             uid: self.local.uid,
@@ -435,11 +485,12 @@ impl OfiNal {
             fetched,
             recalled: peer.next_recalled(kind).unwrap_or_default(),
         };
-        let table = match bytes {
-            Bytes::Own(table) if kind == Kind::Rendezvous => table,
+        let sealed = match bytes {
+            Bytes::Own(payload) if kind.is_sealed() => payload,
             _ => &[],
         };
-        let prefix = &self.local.seal.write(peer.process, &header, words, table)[..kind.prefix()];
+        let seal = &self.local.seal;
+        let prefix = &seal.write(peer.process, &header, draft.words, sealed)[..kind.prefix()];
         let frame = self.link.frames.claim(buffer);
         frame.write(prefix);
         bytes.copy_to(frame.slice(prefix.len() as u64, u64::MAX));
@@ -449,7 +500,7 @@ impl OfiNal {
     pub(crate) fn send_close(&mut self) {
         let living = self.peers.iter().filter(|peer| peer.closed_at.is_none());
         for lane in living.map(|peer| peer.lane).collect::<Vec<_>>() {
-            self.post(lane, Kind::Close, false, &[0; WORDS], Bytes::Own(&[]));
+            self.post(lane, Draft::bare(Kind::Close));
         }
     }
 }
@@ -468,15 +519,15 @@ impl Peer {
 
     /// A frame was sent, and with it the counts.
     #[inline]
-    fn on_posted(&mut self, kind: Kind, now: Instant) {
+    fn on_posted(&mut self, messages: u32, now: Instant) {
         self.receiving.acked = self.receiving.counts();
         self.receiving.due = None;
         self.receiving.ack_requested = false;
-        if kind.is_message() {
+        if messages > 0 {
             if self.sending.arrived == self.sending.sequence {
                 self.health.last_progress = now;
             }
-            self.sending.sequence = self.sending.sequence.wrapping_add(1);
+            self.sending.sequence = self.sending.sequence.wrapping_add(messages);
         }
     }
 

@@ -83,7 +83,8 @@ impl Member {
     }
 }
 
-fn traffic(provider: &str, messages: u64, sizes: &[u64], seed: u64) {
+/// So many messages of those sizes; behind one of `burst` of them somebody looks.
+fn traffic(provider: &str, messages: u64, sizes: &[u64], burst: u64, seed: u64) {
     if reason_to_skip(provider).is_some() {
         return;
     }
@@ -134,8 +135,10 @@ fn traffic(provider: &str, messages: u64, sizes: &[u64], seed: u64) {
         if is_lent {
             lent.push(region);
         }
-        let looks = random.below(MEMBERS as u64) as usize;
-        members[looks].look();
+        if random.below(burst) == 0 {
+            let looks = random.below(MEMBERS as u64) as usize;
+            members[looks].look();
+        }
     }
     wait_until("the end of the traffic", || {
         members.iter_mut().for_each(Member::look);
@@ -157,11 +160,18 @@ fn seed() -> u64 {
 
 #[test]
 fn over_tcp() {
-    traffic("tcp;ofi_rxm", 600, &SIZES, seed());
+    traffic("tcp;ofi_rxm", 600, &SIZES, 1, seed());
 }
 
 // Less of it: where this provider overruns a socket it waits long to send again.
 #[test]
 fn over_udp() {
-    traffic("udp;ofi_rxd", 300, &SIZES[..6], seed());
+    traffic("udp;ofi_rxd", 300, &SIZES[..6], 1, seed());
+}
+
+/// Many go in one frame; long ones in between must not overtake them.
+#[test]
+fn bursts_of_short_messages_over_tcp() {
+    let sizes = [0, 1, 8, 8, 100, 255, 256, 257, 4000, 70_000];
+    traffic("tcp;ofi_rxm", 4000, &sizes, 40, seed());
 }
