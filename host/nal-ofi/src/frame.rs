@@ -488,11 +488,11 @@ mod tests {
         assert_eq!(entries.len(), MAX_BATCH);
         for end in 0..payload.len() {
             let cut = read_batch(&payload[..end]);
-            let told = cut
+            let covered = cut
                 .iter()
                 .flatten()
                 .map(|entry| ENTRY + entry.length as usize);
-            assert!(cut.is_none() || told.sum::<usize>() == end, "cut at {end}");
+            assert!(cut.is_none() || covered.sum::<usize>() == end, "cut at {end}");
         }
         assert_eq!(read_batch(&[]), None, "a batch holds messages");
         write_entry(&mut payload, &WORDS, &[]);

@@ -83,7 +83,7 @@ impl Member {
     }
 }
 
-/// So many messages of those sizes; behind one of `burst` of them somebody looks.
+/// So many messages of those sizes; behind one of `burst` of them a member looks.
 fn traffic(provider: &str, messages: u64, sizes: &[u64], burst: u64, seed: u64) {
     if reason_to_skip(provider).is_some() {
         return;
