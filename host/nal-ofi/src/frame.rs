@@ -492,7 +492,10 @@ mod tests {
                 .iter()
                 .flatten()
                 .map(|entry| ENTRY + entry.length as usize);
-            assert!(cut.is_none() || covered.sum::<usize>() == end, "cut at {end}");
+            assert!(
+                cut.is_none() || covered.sum::<usize>() == end,
+                "cut at {end}"
+            );
         }
         assert_eq!(read_batch(&[]), None, "a batch holds messages");
         write_entry(&mut payload, &WORDS, &[]);
