@@ -10,11 +10,13 @@ use crate::packet::Class;
 use crate::time::Time;
 use alloc::collections::VecDeque;
 
-/// With so many packets in flight a short message gains nothing by a system call of its
-/// own: it may wait for more, so many, each of so many bytes at most.
+/// With so many packets in flight a message of at most so many bytes gains nothing by a system call of
+/// its own: it may wait for more, so many or about so many bytes, which one call takes
+/// (`UDP_SEGMENT`).
 const COALESCE_IN_FLIGHT: usize = 16;
-const MAX_COALESCED: usize = 32;
-const MAX_COALESCED_BYTES: u64 = 256;
+const MAX_COALESCED_BYTES: u64 = 8 << 10;
+const MAX_WAITING: usize = 32;
+const MAX_WAITING_BYTES: u64 = 64 << 10;
 /// Later transmissions that must have arrived before a packet is taken for lost
 /// (kPacketThreshold of RFC 9002).
 const PACKET_THRESHOLD: u32 = 3;
@@ -320,10 +322,13 @@ impl<B> Sending<B> {
     /// in flight will have it sent in any case.
     #[inline]
     pub(crate) fn may_coalesce(&self) -> bool {
-        let newest = self.messages.back();
+        let (waiting, newest) = (self.unsent(), self.messages.back());
+        let length = newest.map_or(0, |outbound| outbound.message.length);
         self.unacked.len() >= COALESCE_IN_FLIGHT
-            && self.unsent() < MAX_COALESCED
-            && newest.is_some_and(|outbound| outbound.message.length <= MAX_COALESCED_BYTES)
+            && waiting < MAX_WAITING
+            && length <= MAX_COALESCED_BYTES
+            // Only those of one length go in one call.
+            && length * (waiting as u64) < MAX_WAITING_BYTES
     }
 
     /// Whether messages are coalesced after the packet sent last.

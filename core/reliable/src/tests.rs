@@ -649,7 +649,7 @@ fn short_messages_may_coalesce_behind_many_packets_in_flight() {
         let data = sent(&mut one, START);
         assert_eq!(data[0].ack_requested, number == 15);
     }
-    let pair = send(&mut one, START, 2, 256);
+    let pair = send(&mut one, START, 2, 8192);
     assert!(one.may_coalesce(pair));
     for _ in 2..32 {
         let pair = send(&mut one, START, 2, 10);
@@ -658,7 +658,14 @@ fn short_messages_may_coalesce_behind_many_packets_in_flight() {
     let pair = send(&mut one, START, 2, 10);
     assert!(!one.may_coalesce(pair), "thirty-two wait");
     sent(&mut one, START);
-    let pair = send(&mut one, START, 2, 257);
+    for waiting in 1..8 {
+        let pair = send(&mut one, START, 2, 8192);
+        assert!(one.may_coalesce(pair), "{waiting} wait");
+    }
+    let pair = send(&mut one, START, 2, 8192);
+    assert!(!one.may_coalesce(pair), "they fill a call");
+    sent(&mut one, START);
+    let pair = send(&mut one, START, 2, 8193);
     assert!(!one.may_coalesce(pair), "it is long");
     assert_eq!(one.process(pair), name(2));
     assert_eq!(one.max_whole(), 872);
