@@ -13,7 +13,7 @@ use alloc::collections::VecDeque;
 /// With so many packets in flight a message of at most so many bytes gains nothing by a system call of
 /// its own: it may wait for more, so many or about so many bytes, which one call takes
 /// (`UDP_SEGMENT`).
-const COALESCE_IN_FLIGHT: usize = 16;
+const COALESCE_IN_FLIGHT: usize = 4;
 const MAX_COALESCED_BYTES: u64 = 8 << 10;
 const MAX_WAITING: usize = 32;
 const MAX_WAITING_BYTES: u64 = 64 << 10;

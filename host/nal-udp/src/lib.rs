@@ -291,7 +291,7 @@ impl Nal for UdpNal {
     }
 
     fn next_inline(&mut self) -> Option<(Origin, Words, Claim)> {
-        if !self.inbound.expects_message() || self.endpoint.has_work() {
+        if !self.inbound.expects_message() {
             return None;
         }
         let now = match self.expects_nothing() {
@@ -419,6 +419,11 @@ impl Wake for UdpNal {
             Time::NEVER => None,
             at => Some(self.clock.instant(at)),
         }
+    }
+
+    /// What waits for more is sent by the acknowledgement of what is in flight, which must be read.
+    fn needs_progress(&self) -> bool {
+        self.is_coalescing || self.endpoint.has_unsent()
     }
 
     fn all_delivered(&self) -> bool {

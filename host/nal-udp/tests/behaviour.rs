@@ -126,6 +126,47 @@ fn a_whole_message_is_found_inline_and_a_longer_one_is_left_to_next() {
     );
 }
 
+/// Otherwise each is answered by itself, and its sender sends the next one by itself.
+#[test]
+fn a_burst_is_found_inline_to_its_end_though_an_acknowledgement_is_requested_within() {
+    const BURST: u64 = 12;
+    let (mut one, mut other) = (open(NODE), open(NODE + 1));
+    let to = other.process();
+    send(&mut one, to, 0, b"first contact");
+    take(&mut other, &mut [&mut one]);
+    while !one.all_delivered() {
+        other.flush();
+        one.flush();
+    }
+    // Socket and policy have seen no burst yet: this one is received datagram by datagram.
+    for number in 1..=BURST {
+        send(&mut one, to, number, b"short");
+    }
+    // The last ones wait for more, until they are flushed twice.
+    assert!(one.flush() && one.needs_progress());
+    one.flush();
+    let until = Instant::now() + LIMIT;
+    let mut number = 1;
+    let mut nothing = 0;
+    while number <= BURST {
+        match other.next_inline() {
+            Some((origin, words, _)) => {
+                assert_eq!(words, [number; 6]);
+                other.done(origin);
+                number += 1;
+            }
+            None if number == 1 => assert!(Instant::now() < until, "nothing arrives"),
+            None => nothing += 1,
+        }
+        assert_eq!(nothing, 0, "ended before number {number}");
+    }
+    while !one.all_delivered() {
+        other.flush();
+        one.flush();
+        assert!(Instant::now() < until, "nothing is acknowledged");
+    }
+}
+
 #[test]
 fn a_taken_port_a_forbidden_one_and_a_strange_address_are_distinguished() {
     let one = open(NODE);
