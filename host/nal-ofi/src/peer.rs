@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 pub(crate) const WINDOW: u32 = 64;
 /// With so many messages in flight a short one gains nothing by a frame of its own: it may wait for
 /// more, each of so many bytes at most.
-const COALESCE_IN_FLIGHT: u32 = 16;
+const COALESCE_IN_FLIGHT: u32 = 4;
 const MAX_COALESCED_BYTES: u64 = 256;
 /// Bytes of a batch at most, its header included: provider shm injects no more.
 const BATCH_BYTES: usize = 4096;
