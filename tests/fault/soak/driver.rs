@@ -264,7 +264,9 @@ impl<'a> Soak<'a> {
         self.kills.pop();
         let victim = able[self.random.below(able.len() as u64) as usize];
         self.kill(victim);
-        let away = Duration::from_millis(self.random.below(AWAY));
+        // It returns before the end: a killed rank's shared memory is its successor's to remove.
+        let left = self.options.length.saturating_sub(self.began.elapsed());
+        let away = Duration::from_millis(self.random.below(AWAY)).min(left / 2);
         let rank = &mut self.ranks[victim as usize];
         rank.returns = Some(Instant::now() + away);
         let (at, incarnation) = (self.began.elapsed().as_secs_f32(), rank.incarnation);
