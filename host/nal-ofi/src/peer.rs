@@ -333,6 +333,15 @@ impl Sending {
         (0..count.max(1)).map_while(|_| self.pop_queued()).collect()
     }
 
+    /// Whether a frame with so many messages requests an acknowledgement: messages wait behind it from now
+    /// on, or others may wait behind it, and it isn't so long that it is acknowledged in any case.
+    #[inline]
+    pub(crate) fn requests_ack(&self, messages: u32) -> bool {
+        let before = self.sequence.wrapping_sub(self.arrived);
+        let begins = before < COALESCE_IN_FLIGHT && before + messages >= COALESCE_IN_FLIGHT;
+        begins || (2..MAX_BATCH as u32).contains(&messages)
+    }
+
     /// Whether a message of so many bytes may wait for more: what is in flight will be acknowledged,
     /// which has it sent in any case.
     #[inline]
@@ -489,6 +498,20 @@ mod tests {
         sending.queue.clear();
         sending.arrived = 1;
         assert!(!sending.may_coalesce(Kind::Inline, 8));
+    }
+
+    #[test]
+    fn what_messages_may_wait_behind_requests_an_acknowledgement() {
+        let mut sending = Sending::default();
+        for before in 0..2 * COALESCE_IN_FLIGHT {
+            sending.sequence = before;
+            assert!(!sending.requests_ack(0), "it holds no message");
+            let begins = before + 1 == COALESCE_IN_FLIGHT;
+            assert_eq!(sending.requests_ack(1), begins, "{before} in flight");
+            assert!(sending.requests_ack(2));
+        }
+        // It is consumed to the last one, and acknowledged for that.
+        assert!(!sending.requests_ack(MAX_BATCH as u32));
     }
 
     #[test]

@@ -473,7 +473,7 @@ impl OfiNal {
         let [arrived, consumed, fetched] = peer.receiving.counts();
         let header = Header {
             kind,
-            ack_requested: draft.ack_requested,
+            ack_requested: draft.ack_requested || peer.sending.requests_ack(draft.messages),
             length: bytes.length() as u32,
             from: self.local.me,
             uid: self.local.uid,
