@@ -64,8 +64,6 @@ pub(crate) struct Sending {
     pub(crate) fetched: u32,
     /// Messages without credit; changed by functions that count their memory.
     pub(crate) queue: VecDeque<Queued>,
-    /// Those that wait do so for more only: an acknowledgement has them sent.
-    pub(crate) is_coalescing: bool,
     /// Bodies that the peer reads, in the order of their announcement.
     pub(crate) bodies: VecDeque<Body>,
     /// When a peer that hasn't answered yet is tried again, and the last pause.

@@ -123,7 +123,7 @@ impl OfiNal {
             return peer.next_query;
         }
         let sending = &peer.sending;
-        let waits = !sending.queue.is_empty() && sending.has_credit() && !sending.is_coalescing;
+        let waits = !sending.queue.is_empty() && sending.has_credit();
         let reads = peer
             .receiving
             .stream

@@ -366,8 +366,6 @@ impl OfiNal {
             words: *words,
             payload: bytes.to_vec(),
         });
-        let sending = &mut peer.sending;
-        sending.is_coalescing = waits && (sending.is_coalescing || sending.queue.len() == 1);
         self.is_coalescing = waits;
         self.peers.list(lane);
     }
@@ -389,7 +387,6 @@ impl OfiNal {
                 peer.back_off(self.clock.now);
                 return self.send_status(lane, true);
             }
-            sending.is_coalescing = false;
             let frame = sending.pop_frame();
             let posted = self.post_queued(lane, &frame);
             let Some(peer) = self.peers.get_mut(lane) else {
