@@ -7,7 +7,8 @@
 //! ```
 //!
 //! One reliable-datagram endpoint a process, of any provider that can read remote
-//! memory. A message and up to [`Capabilities::eager`] bytes are one frame. What is longer
+//! memory. A message and up to [`Capabilities::eager`] bytes are one frame; several short ones share
+//! a frame if many are in flight. What is longer
 //! stays in place, or in a copy, registered; the frame names it and the receiver reads
 //! it straight to its place (rendezvous), while both go on with other work.
 //!
@@ -650,6 +651,11 @@ mod tests {
         }
     }
 
+    const NOTHING: Outgoing<'static> = Outgoing::Copied {
+        operand: None,
+        pieces: &[],
+    };
+
     /// Two processes over tcp; nothing if there is no libfabric.
     fn pair() -> Option<(OfiNal, OfiNal)> {
         match (OfiNal::open(config()), OfiNal::open(config())) {
@@ -732,14 +738,10 @@ mod tests {
             return;
         };
         let to = other.process();
-        let mut sent = 0;
+        let mut numbers = 0..;
         let mut send = |nal: &mut OfiNal| {
-            let nothing = Outgoing::Copied {
-                operand: None,
-                pieces: &[],
-            };
-            nal.send(to, &[sent; 6], nothing).expect("there is a way");
-            sent += 1;
+            let number = numbers.next().expect("there is no last one");
+            nal.send(to, &[number; 6], NOTHING).expect("there is a way");
         };
         let until = Instant::now() + Duration::from_secs(20);
         let mut taken = 0;

@@ -78,22 +78,11 @@ impl OfiNal {
             return self.arrivals.unposted.push(buffer);
         }
         match header.kind {
-            Kind::Inline | Kind::Rendezvous => {
-                let body = read_table(sealed).map(RemoteBody::new);
-                if header.kind == Kind::Rendezvous && body.is_none() {
-                    self.counts.malformed += 1;
-                } else {
-                    let message = BufferedMessage {
-                        buffer,
-                        words,
-                        offset: PREFIX as u32,
-                        length: header.length,
-                        body,
-                    };
-                    self.link.frames.fill(buffer, 1);
-                    return self.on_numbered(lane, header.sequence, message);
-                }
-            }
+            Kind::Inline => return self.on_message(lane, header, buffer, words, None),
+            Kind::Rendezvous => match read_table(sealed).map(RemoteBody::new) {
+                Some(body) => return self.on_message(lane, header, buffer, words, Some(body)),
+                None => self.counts.malformed += 1,
+            },
             Kind::Batch => match read_batch(sealed) {
                 Some(entries) => return self.on_batch(lane, header.sequence, buffer, &entries),
                 None => self.counts.malformed += 1,
@@ -189,6 +178,26 @@ impl OfiNal {
                 None => break,
             }
         }
+    }
+
+    /// A message that has the frame for itself.
+    fn on_message(
+        &mut self,
+        lane: u32,
+        header: &Header,
+        buffer: u32,
+        words: Words,
+        body: Option<RemoteBody>,
+    ) {
+        let message = BufferedMessage {
+            buffer,
+            words,
+            offset: PREFIX as u32,
+            length: header.length,
+            body,
+        };
+        self.link.frames.fill(buffer, 1);
+        self.on_numbered(lane, header.sequence, message);
     }
 
     /// Several messages, the first of which has that number.

@@ -423,7 +423,7 @@ impl Wake for UdpNal {
 
     /// What waits for more is sent by the acknowledgement of what is in flight, which must be read.
     fn needs_progress(&self) -> bool {
-        self.is_coalescing || self.endpoint.has_unsent()
+        self.endpoint.has_unsent()
     }
 
     fn all_delivered(&self) -> bool {
