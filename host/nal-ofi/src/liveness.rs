@@ -33,7 +33,7 @@ impl OfiNal {
             peer.closed_at.is_none() && self.addresses.directory.has_ended(peer.process)
         });
         for lane in ended {
-            self.close_peer(lane, "has ended");
+            self.close_peer(lane);
         }
         if self.clock.now >= self.clock.next_health_check {
             self.check_health();
@@ -63,7 +63,7 @@ impl OfiNal {
         }
         for (lane, verdict) in verdicts {
             match verdict {
-                Some(Verdict::Lost(why)) => self.close_peer(lane, why),
+                Some(Verdict::Lost(why)) => self.lose_peer(lane, why),
                 Some(_) => self.send_status(lane, true),
                 None => self.abandon_stream(lane),
             }

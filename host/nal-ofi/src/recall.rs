@@ -145,7 +145,7 @@ impl OfiNal {
     fn close_users(&mut self, lease: &Lease) {
         let users = self.peers.iter().filter(|peer| peer.uses(lease));
         for lane in users.map(|peer| peer.lane).collect::<Vec<_>>() {
-            self.close_peer(lane, "doesn't let go of memory that was lent to it");
+            self.lose_peer(lane, "doesn't let go of memory that was lent to it");
             let Some(peer) = self.peers.get_mut(lane) else {
                 continue;
             };

@@ -2,7 +2,7 @@
 
 use crate::fabric::Posted;
 use crate::frame::{Entry, Header, Kind, PREFIX, Prefix, Reject, read_batch, read_table};
-use crate::peer::{ACK_DELAY, Body, BufferedMessage, Item, Peer, RemoteBody, WINDOW};
+use crate::peer::{ACK_DELAY, Body, BufferedMessage, Item, RemoteBody, WINDOW};
 use crate::peers::Sender;
 use crate::{OfiNal, Operation};
 use lintel_nal::{Arrival, Payload};
@@ -90,7 +90,7 @@ impl OfiNal {
             Kind::Status => {}
             Kind::Recall => self.on_recall(lane, header.recalled),
             Kind::RecallAck => self.on_recalled(lane, header.recalled),
-            Kind::Close => self.close_peer(lane, "has ended"),
+            Kind::Close => self.close_peer(lane),
         }
         self.arrivals.unposted.push(buffer);
     }
@@ -134,7 +134,7 @@ impl OfiNal {
                 self.establish(lane, incarnation)
             }
             Sender::Successor(lane) => {
-                self.close_peer(lane, "has been followed by another of its name");
+                self.lose_peer(lane, "has been followed by another of its name");
                 match self.peers.lane_of(header.from) {
                     Some(_) => Source::Deferred,
                     None => self.sender(header),
@@ -337,7 +337,7 @@ impl OfiNal {
     }
 
     /// Nothing more is sent to a peer or accepted from it; what has arrived is still read.
-    pub(crate) fn close_peer(&mut self, lane: u32, why: &str) {
+    pub(crate) fn close_peer(&mut self, lane: u32) {
         let now = self.clock.now;
         let Some(peer) = self
             .peers
@@ -355,8 +355,6 @@ impl OfiNal {
         let early = std::mem::take(&mut peer.receiving.early);
         if peer.was_addressed {
             peer.receiving.inbox.push_back(Item::Lost);
-            let Peer { process, .. } = peer;
-            (self.log)(&format!("process {process} {why}"));
         }
         if let Some(stream) = &mut peer.receiving.stream {
             stream.failure.get_or_insert(libc::ENOTCONN);
@@ -369,13 +367,22 @@ impl OfiNal {
         self.remove_if_drained(lane);
     }
 
+    /// Closes a peer that is lost without having closed its side, and says why.
+    pub(crate) fn lose_peer(&mut self, lane: u32, why: &str) {
+        let peer = self.peers.get_mut(lane);
+        if let Some(peer) = peer.filter(|peer| peer.closed_at.is_none() && peer.was_addressed) {
+            (self.log)(&format!("process {} {why}", peer.process));
+        }
+        self.close_peer(lane);
+    }
+
     /// An operation with that peer failed: what it carried is lost.
     pub(crate) fn on_error(&mut self, lane: u32, code: i32) {
         let why = format!(
             "can't be reached any more: {}",
             self.link.fabric.explain(code)
         );
-        self.close_peer(lane, &why);
+        self.lose_peer(lane, &why);
     }
 }
 

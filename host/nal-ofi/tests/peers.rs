@@ -10,6 +10,7 @@ use lintel_nal::{Arrival, Nal, Outgoing, Payload, Wake};
 use lintel_nal_ofi::{Config, OfiNal, OpenError};
 use lintel_types::ProcessId;
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
 use std::time::Instant;
 
 /// Under which everything is lent.
@@ -54,6 +55,29 @@ fn a_provider_is_found_by_a_part_of_its_name() {
         let nal = open(config(name, "part"));
         assert!(nal.provider_name().starts_with(name));
     }
+}
+
+#[test]
+fn a_peer_that_ends_as_it_should_is_no_warning() {
+    static WARNINGS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+    if reason_to_skip(TCP).is_some() {
+        return;
+    }
+    let mut stays = open(Config {
+        log: |words| WARNINGS.lock().unwrap().push(words.to_owned()),
+        ..config(TCP, "farewell")
+    });
+    let mut ends = open(config(TCP, "farewell"));
+    let (stays_at, ends_at) = (stays.process(), ends.process());
+    send_number(&mut stays, ends_at, 1);
+    assert_eq!(receive_number(&mut [&mut stays], &mut ends).1, 1);
+    send_number(&mut ends, stays_at, 2);
+    assert_eq!(receive_number(&mut [&mut ends], &mut stays).1, 2);
+    drop(ends);
+    let lost = arrival(&mut [], &mut stays);
+    assert!(matches!(lost, Arrival::Lost(process) if process == ends_at));
+    let warnings = WARNINGS.lock().unwrap();
+    assert!(warnings.is_empty(), "{warnings:?}");
 }
 
 #[test]
