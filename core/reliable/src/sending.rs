@@ -9,14 +9,16 @@ use crate::outbound::{Message, Outbound, Part};
 use crate::packet::Class;
 use crate::time::Time;
 use alloc::collections::VecDeque;
+use lintel_session::{Coalescing, Waiting};
 
-/// With so many packets in flight a message of at most so many bytes gains nothing by a system call of
-/// its own: it may wait for more, so many or about so many bytes, which one call takes
+/// Behind packets in flight, short messages wait for more: as many as one system call takes
 /// (`UDP_SEGMENT`).
-const COALESCE_IN_FLIGHT: usize = 4;
-const MAX_COALESCED_BYTES: u64 = 8 << 10;
-const MAX_WAITING: usize = 32;
-const MAX_WAITING_BYTES: u64 = 64 << 10;
+const COALESCING: Coalescing = Coalescing {
+    in_flight: 4,
+    message_bytes: 8 << 10,
+    messages: 32,
+    bytes: 64 << 10,
+};
 /// Later transmissions that must have arrived before a packet is taken for lost
 /// (kPacketThreshold of RFC 9002).
 const PACKET_THRESHOLD: u32 = 3;
@@ -322,19 +324,23 @@ impl<B> Sending<B> {
     /// in flight will have it sent in any case.
     #[inline]
     pub(crate) fn may_coalesce(&self) -> bool {
-        let (waiting, newest) = (self.unsent(), self.messages.back());
-        let length = newest.map_or(0, |outbound| outbound.message.length);
-        self.unacked.len() >= COALESCE_IN_FLIGHT
-            && waiting < MAX_WAITING
-            && length <= MAX_COALESCED_BYTES
+        let newest = self.messages.back();
+        let newest = newest.map_or(0, |outbound| outbound.message.length);
+        let messages = self.unsent() as u32;
+        let waiting = Waiting {
+            messages,
             // Only those of one length go in one call.
-            && length * (waiting as u64) < MAX_WAITING_BYTES
+            bytes: newest * u64::from(messages),
+            newest,
+        };
+        COALESCING.may_wait(self.unacked.len() as u32, waiting)
     }
 
     /// Whether messages are coalesced after the packet sent last.
     #[inline]
     fn begins_coalescing(&self) -> bool {
-        self.unacked.len() == COALESCE_IN_FLIGHT
+        let now = self.unacked.len() as u32;
+        COALESCING.begins(now.saturating_sub(1), now)
     }
 
     /// Whether anything is to be acknowledged.

@@ -1,5 +1,5 @@
-//! A session between two processes: which incarnation of the peer is the present one, and
-//! whether it is still alive. No sockets, no clock, no queues.
+//! A session between two processes: which incarnation of the peer is the present one, whether it is
+//! still alive, and when a short message to it waits for more. No sockets, no clock, no queues.
 //!
 //! ```text
 //!   a header names its sender's incarnation ──▶ History::classify ──▶ Current   handle it
@@ -7,6 +7,7 @@
 //!                                                                   ├▶ Successor retire, then establish
 //!                                                                   └▶ Stale     drop it
 //!   something is awaited from it ──▶  Liveness ──▶ quiet_since: probe it; silent_since: give it up
+//!   a message is to be sent      ──▶  Coalescing ──▶ may_wait: leave it; else send all that wait
 //! ```
 //!
 //! A process that ends and starts again under the same name has a newer *incarnation*: a
@@ -24,10 +25,12 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+mod coalescing;
 mod history;
 mod incarnation;
 mod liveness;
 
+pub use coalescing::{Coalescing, Waiting};
 pub use history::{History, Sender};
 pub use incarnation::{CLOCK_STEP_BITS, Incarnation};
 pub use liveness::Liveness;

@@ -1,9 +1,9 @@
 //! Frames: what one endpoint sends another. All numbers are little-endian.
 //!
 //! ```text
-//!  0  tag                    keyed hash of what follows, up to a message's bytes, and of the
-//!                            receiver; of all that a batch holds
-//!  8  version | kind | flags (16) | length of what follows the words (32)
+//!  0  tag                    keyed hash of what follows, up to the messages' bytes, and of the
+//!                            receiver
+//!  8  version | kind | flags | messages | length of what follows the words (32)
 //! 16  nid | pid              of the sender
 //! 24  uid | sequence         of the sender; the message's number between the two processes
 //! 32  incarnation            of the sender: nanoseconds of the clock when it started
@@ -16,7 +16,7 @@
 //! ```
 //!
 //! A batch has no words of its own. Its payload is, for each of its messages, the length of the
-//! message's bytes (64), its words, and its bytes; they are numbered from `sequence` on.
+//! message's bytes (64) and its words; then the bytes of all. They are numbered from `sequence` on.
 //!
 //! The three counts are of the whole life of the two incarnations, modulo 2^32.
 
@@ -24,6 +24,7 @@ use lintel_types::ProcessId;
 use lintel_wire::{BYTES as WORDS_BYTES, WORDS, Words};
 use siphasher::sip::SipHasher24;
 use std::hash::Hasher as _;
+use std::ops::Range;
 
 /// Bytes ahead of the words.
 pub(crate) const HEADER: usize = 64;
@@ -34,14 +35,14 @@ pub(crate) const PIECE: usize = 24;
 /// Pieces that a body may have; those of more are brought together first.
 pub(crate) const MAX_PIECES: usize = 64;
 
-/// Bytes ahead of the bytes of a message in a batch.
+/// Bytes that a message takes in a batch beside its own.
 pub(crate) const ENTRY: usize = 8 + WORDS_BYTES;
 /// Messages of one batch, at most.
 pub(crate) const MAX_BATCH: usize = 16;
 
-const VERSION: u8 = 4;
+const VERSION: u8 = 5;
 /// Requests a frame in answer, of any kind.
-const ACK_REQUESTED: u16 = 1;
+const ACK_REQUESTED: u8 = 1;
 
 /// What a frame is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -87,11 +88,6 @@ impl Kind {
         matches!(self, Kind::Inline | Kind::Rendezvous)
     }
 
-    /// Whether its payload says what is to be done, and so is under the tag.
-    pub(crate) fn is_sealed(self) -> bool {
-        matches!(self, Kind::Rendezvous | Kind::Batch)
-    }
-
     /// Whether it may be the first of its sender: the others presuppose a conversation.
     pub(crate) fn opens(self) -> bool {
         !matches!(self, Kind::Close | Kind::Recall | Kind::RecallAck)
@@ -108,6 +104,8 @@ impl Kind {
 pub(crate) struct Header {
     pub(crate) kind: Kind,
     pub(crate) ack_requested: bool,
+    /// Messages in it.
+    pub(crate) messages: u8,
     /// Bytes of payload, or of the table that describes it.
     pub(crate) length: u32,
     pub(crate) from: ProcessId,
@@ -119,6 +117,30 @@ pub(crate) struct Header {
     pub(crate) consumed: u32,
     pub(crate) fetched: u32,
     pub(crate) recalled: u32,
+}
+
+impl Header {
+    /// Bytes at the payload's beginning that describe messages or a body, and so are under the tag.
+    fn sealed(&self) -> usize {
+        match self.kind {
+            Kind::Rendezvous => self.length as usize,
+            Kind::Batch => usize::from(self.messages) * ENTRY,
+            _ => 0,
+        }
+    }
+
+    /// Whether what it says of the frame agrees.
+    fn is_consistent(&self) -> bool {
+        let (messages, length) = (usize::from(self.messages), self.length as usize);
+        match self.kind {
+            Kind::Inline => messages == 1,
+            Kind::Rendezvous => {
+                messages == 1 && length % PIECE == 0 && (1..=MAX_PIECES).contains(&(length / PIECE))
+            }
+            Kind::Batch => (1..=MAX_BATCH).contains(&messages) && self.sealed() <= length,
+            _ => messages == 0,
+        }
+    }
 }
 
 /// Why bytes are no frame for us.
@@ -155,28 +177,25 @@ impl Seal {
         hash.finish()
     }
 
-    /// A frame's beginning; `payload` is what of it is [sealed](Kind::is_sealed).
+    /// A frame's beginning; `table` is what of its payload is [sealed](Header::sealed).
     pub(crate) fn write(
         &self,
         receiver: ProcessId,
         header: &Header,
         words: &Words,
-        payload: &[u8],
+        table: &[u8],
     ) -> Prefix {
         let mut bytes = [0; PREFIX];
         let mut writer = Writer {
             bytes: &mut bytes,
             at: 8,
         };
-        writer.put(&[VERSION, header.kind as u8]);
-        writer.put(
-            &(if header.ack_requested {
-                ACK_REQUESTED
-            } else {
-                0
-            })
-            .to_le_bytes(),
-        );
+        let flags = if header.ack_requested {
+            ACK_REQUESTED
+        } else {
+            0
+        };
+        writer.put(&[VERSION, header.kind as u8, flags, header.messages]);
         writer.put(&header.length.to_le_bytes());
         writer.put(&header.from.nid.to_le_bytes());
         writer.put(&header.from.pid.to_le_bytes());
@@ -192,41 +211,42 @@ impl Seal {
             writer.put(&word.to_le_bytes());
         }
         let sealed = &bytes[8..header.kind.prefix()];
-        let tag = self.tag(receiver, &[sealed, payload]);
+        let tag = self.tag(receiver, &[sealed, table]);
         bytes[..8].copy_from_slice(&tag.to_le_bytes());
         bytes
     }
 
     /// Reads the beginning of a frame of `length` bytes that has arrived at `receiver`;
-    /// `payload` gives its payload, which begins there, if it is [sealed](Kind::is_sealed).
+    /// `table` gives those bytes of it, which are [sealed](Header::sealed), too.
     pub(crate) fn read(
         &self,
         receiver: ProcessId,
         bytes: &Prefix,
         length: usize,
-        payload: impl FnOnce(usize) -> Vec<u8>,
+        table: impl FnOnce(Range<usize>) -> Vec<u8>,
     ) -> Result<(Header, Words, Vec<u8>), Reject> {
         let (header, words) = parse(bytes, length).ok_or(Reject::Malformed)?;
-        let payload = match header.kind.is_sealed() {
-            true => payload(header.kind.prefix()),
-            false => Vec::new(),
+        let prefix = header.kind.prefix();
+        let table = match header.sealed() {
+            0 => Vec::new(),
+            sealed => table(prefix..prefix + sealed),
         };
-        let sealed = &bytes[8..header.kind.prefix()];
         let mut reader = Reader { bytes, at: 0 };
-        if reader.u64() != self.tag(receiver, &[sealed, &payload]) {
+        if reader.u64() != self.tag(receiver, &[&bytes[8..prefix], &table]) {
             return Err(Reject::Forged);
         }
-        Ok((header, words, payload))
+        Ok((header, words, table))
     }
 }
 
 fn parse(bytes: &Prefix, length: usize) -> Option<(Header, Words)> {
     let mut reader = Reader { bytes, at: 8 };
-    let [version, kind] = reader.take();
+    let [version, kind, flags, messages] = reader.take();
     let kind = Kind::of(kind).filter(|kind| version == VERSION && length >= kind.prefix())?;
     let header = Header {
         kind,
-        ack_requested: u16::from_le_bytes(reader.take()) & ACK_REQUESTED != 0,
+        ack_requested: flags & ACK_REQUESTED != 0,
+        messages,
         length: reader.u32(),
         from: ProcessId::new(reader.u32(), reader.u32()),
         uid: reader.u32(),
@@ -242,9 +262,7 @@ fn parse(bytes: &Prefix, length: usize) -> Option<(Header, Words)> {
     let mut reader = Reader { bytes, at: HEADER };
     words.fill_with(|| reader.u64());
     let whole = kind.prefix() + header.length as usize == length;
-    let is_table = header.length as usize % PIECE == 0
-        && (1..=MAX_PIECES).contains(&(header.length as usize / PIECE));
-    (whole && (kind != Kind::Rendezvous || is_table)).then_some((header, words))
+    (whole && header.is_consistent()).then_some((header, words))
 }
 
 /// A piece of a body in its sender's memory, as `fi_read` names it.
@@ -290,36 +308,37 @@ pub(crate) struct Entry {
     pub(crate) length: u32,
 }
 
-/// Appends a message to the payload of a batch.
-pub(crate) fn write_entry(payload: &mut Vec<u8>, words: &Words, bytes: &[u8]) {
-    payload.extend((bytes.len() as u64).to_le_bytes());
+/// Appends what the table of a batch says of a message with so many bytes.
+pub(crate) fn write_entry(table: &mut Vec<u8>, words: &Words, length: usize) {
+    table.extend((length as u64).to_le_bytes());
     words
         .iter()
-        .for_each(|word| payload.extend(word.to_le_bytes()));
-    payload.extend(bytes);
+        .for_each(|word| table.extend(word.to_le_bytes()));
 }
 
-/// The messages of a batch; `None` if their lengths don't agree with its own, or they are too many.
-pub(crate) fn read_batch(payload: &[u8]) -> Option<Vec<Entry>> {
-    let mut entries = Vec::with_capacity(MAX_BATCH);
-    let mut rest = payload;
-    while let Some((head, behind)) = rest.split_at_checked(ENTRY) {
-        let mut numbers = head.chunks_exact(8).map(|number| {
+/// The messages of a batch with that table and a payload of so many bytes; `None` if the two don't
+/// agree.
+pub(crate) fn read_batch(table: &[u8], payload: usize) -> Option<Vec<Entry>> {
+    let mut offset = HEADER + table.len();
+    let end = HEADER + payload;
+    let mut entries = Vec::with_capacity(table.len() / ENTRY);
+    for entry in table.chunks_exact(ENTRY) {
+        let mut numbers = entry.chunks_exact(8).map(|number| {
             let bytes = number.try_into().expect("eight bytes");
             u64::from_le_bytes(bytes)
         });
         let length = usize::try_from(numbers.next()?).ok()?;
+        let length = Some(length).filter(|length| *length <= end - offset)?;
         let mut words = [0; WORDS];
         words.fill_with(|| numbers.next().expect("an entry has all words"));
         entries.push(Entry {
             words,
-            offset: (HEADER + payload.len() - behind.len()) as u32,
+            offset: offset as u32,
             length: length as u32,
         });
-        (_, rest) = behind.split_at_checked(length)?;
+        offset += length;
     }
-    let whole = rest.is_empty() && (1..=MAX_BATCH).contains(&entries.len());
-    whole.then_some(entries)
+    (offset == end).then_some(entries)
 }
 
 struct Writer<'a> {
@@ -368,6 +387,7 @@ mod tests {
         Header {
             kind,
             ack_requested: true,
+            messages: u8::from(kind.is_message()),
             length,
             from: ProcessId::new(0x7f00_0002, 9),
             uid: 1000,
@@ -437,31 +457,35 @@ mod tests {
         }
     }
 
+    /// The table of a batch of messages with so many bytes.
+    fn batch_table(lengths: impl IntoIterator<Item = usize>) -> Vec<u8> {
+        let mut table = Vec::new();
+        for length in lengths {
+            write_entry(&mut table, &[length as u64; 6], length);
+        }
+        table
+    }
+
     #[test]
-    fn every_bit_of_a_batch_counts() {
-        let mut payload = Vec::new();
-        write_entry(&mut payload, &WORDS, b"first");
-        write_entry(&mut payload, &[0; 6], b"");
-        let header = header(Kind::Batch, payload.len() as u32);
-        let bytes = seal().write(RECEIVER, &header, &[0; 6], &payload);
-        let whole = HEADER + payload.len();
-        // What lies there in a frame: the payload begins where the header ends.
-        let prefix = |payload: &[u8]| {
-            let mut prefix = bytes;
-            prefix[HEADER..].copy_from_slice(&payload[..WORDS_BYTES]);
-            prefix
+    fn every_bit_of_a_batchs_table_counts() {
+        let table = batch_table([5, 0, 3]);
+        let header = Header {
+            messages: 3,
+            ..header(Kind::Batch, table.len() as u32 + 8)
         };
-        let read = |payload: &[u8]| {
-            let place = |at| {
-                assert_eq!(at, HEADER);
-                payload.to_vec()
+        let bytes = seal().write(RECEIVER, &header, &[0; 6], &table);
+        let whole = HEADER + table.len() + 8;
+        let read = |table: &[u8]| {
+            let place = |range| {
+                assert_eq!(range, HEADER..HEADER + table.len());
+                table.to_vec()
             };
-            seal().read(RECEIVER, &prefix(payload), whole, place)
+            seal().read(RECEIVER, &bytes, whole, place)
         };
-        let (read_header, _, read_payload) = read(&payload).expect("it is whole");
-        assert_eq!((read_header, &read_payload), (header, &payload));
-        for bit in 0..payload.len() * 8 {
-            let mut changed = payload.clone();
+        let (read_header, _, read_table) = read(&table).expect("it is whole");
+        assert_eq!((read_header, &read_table), (header, &table));
+        for bit in 0..table.len() * 8 {
+            let mut changed = table.clone();
             changed[bit / 8] ^= 1 << (bit % 8);
             assert_eq!(read(&changed), Err(Reject::Forged), "bit {bit}");
         }
@@ -469,14 +493,11 @@ mod tests {
 
     #[test]
     fn a_batch_gives_its_messages_and_where_their_bytes_lie() {
-        let mut payload = Vec::new();
-        for length in 0..MAX_BATCH {
-            write_entry(&mut payload, &[length as u64; 6], &vec![7; length]);
-        }
-        let entries = read_batch(&payload).expect("it is whole");
-        let mut offset = HEADER;
+        let table = batch_table(0..MAX_BATCH);
+        let bytes: usize = (0..MAX_BATCH).sum();
+        let entries = read_batch(&table, table.len() + bytes).expect("it is whole");
+        let mut offset = HEADER + table.len();
         for (length, entry) in entries.iter().enumerate() {
-            offset += ENTRY;
             let expected = Entry {
                 words: [length as u64; 6],
                 offset: offset as u32,
@@ -486,22 +507,41 @@ mod tests {
             offset += length;
         }
         assert_eq!(entries.len(), MAX_BATCH);
-        for end in 0..payload.len() {
-            let cut = read_batch(&payload[..end]);
-            let covered = cut
-                .iter()
-                .flatten()
-                .map(|entry| ENTRY + entry.length as usize);
-            assert!(
-                cut.is_none() || covered.sum::<usize>() == end,
-                "cut at {end}"
-            );
+        for other in (table.len()..table.len() + 2 * bytes).filter(|n| *n != table.len() + bytes) {
+            assert_eq!(read_batch(&table, other), None, "{other} bytes");
         }
-        assert_eq!(read_batch(&[]), None, "a batch holds messages");
-        write_entry(&mut payload, &WORDS, &[]);
-        assert_eq!(read_batch(&payload), None, "too many");
         let endless = [u64::MAX.to_le_bytes(); ENTRY / 8].concat();
-        assert_eq!(read_batch(&endless), None);
+        assert_eq!(read_batch(&endless, ENTRY), None);
+    }
+
+    #[test]
+    fn a_number_of_messages_that_its_kind_cant_have_is_malformed() {
+        let read = |kind, messages, length| {
+            let header = Header {
+                messages,
+                ..header(kind, length)
+            };
+            let table = vec![0; header.sealed()];
+            let bytes = seal().write(RECEIVER, &header, &WORDS, &table);
+            let whole = kind.prefix() + length as usize;
+            seal().read(RECEIVER, &bytes, whole, |_| table).map(|_| ())
+        };
+        let entry = ENTRY as u32;
+        let most = MAX_BATCH as u8;
+        assert_eq!(read(Kind::Batch, 1, entry), Ok(()));
+        assert_eq!(read(Kind::Batch, most, 20 * entry), Ok(()));
+        for (kind, messages, length) in [
+            (Kind::Batch, 0, entry),
+            (Kind::Batch, 2, 2 * entry - 1),
+            (Kind::Batch, most + 1, 20 * entry),
+            (Kind::Inline, 0, 8),
+            (Kind::Inline, 2, 8),
+            (Kind::Rendezvous, 2, PIECE as u32),
+            (Kind::Status, 1, 0),
+        ] {
+            let expected = Err(Reject::Malformed);
+            assert_eq!(read(kind, messages, length), expected, "{kind:?}");
+        }
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Buffers that frames are sent from and received into, in one region.
 
 use crate::fabric::{Descriptor, Fabric, Registered, Use};
-use crate::frame::PREFIX;
+use crate::frame::{HEADER, MAX_BATCH, PREFIX};
 use lintel_claim::{Claim, Region};
+use lintel_session::Coalescing;
 
 /// Bytes of a message that go with its header, at most: about what a provider moves
 /// at once, without asking its peer. By a part of the provider's name, the first that
@@ -14,6 +15,12 @@ const EAGER: [(&str, u64); 3] = [
     ("tcp", 65536),
     ("", 16384),
 ];
+/// Messages in flight behind which short ones wait for more.
+const COALESCE_IN_FLIGHT: u32 = 4;
+/// Bytes of a batch with its header, at most: provider shm injects no more, `ofi_rxm` cuts longer ones.
+const BATCH: [(&str, u64); 2] = [("shm", 4096), ("", 16384)];
+/// Of a message that takes more than such a part of a batch, a frame of its own costs less than waiting.
+const LEAST_IN_BATCH: u64 = 3;
 /// Buffers begin at multiples of this.
 const LINE: u64 = 128;
 
@@ -25,11 +32,21 @@ pub(crate) struct FrameBuffers {
     /// Bytes of each buffer.
     size: u64,
     eager: u64,
+    coalescing: Coalescing,
     receives: u32,
     /// Messages in each buffer that receives.
     messages: Vec<u32>,
     free: Vec<u32>,
     sends: u32,
+}
+
+/// The first entry whose part is found in a provider's name.
+fn named(table: &[(&str, u64)], provider: &str) -> u64 {
+    let (_, value) = table
+        .iter()
+        .find(|(part, _)| provider.contains(part))
+        .expect("the last is part of any");
+    *value
 }
 
 impl FrameBuffers {
@@ -38,8 +55,14 @@ impl FrameBuffers {
         receives: u32,
         sends: u32,
     ) -> Result<FrameBuffers, i32> {
-        let named = |(part, _): &&(&str, u64)| fabric.name().contains(part);
-        let (_, eager) = *EAGER.iter().find(named).expect("the last is part of any");
+        let (eager, batch) = (named(&EAGER, fabric.name()), named(&BATCH, fabric.name()));
+        let batch_bytes = batch - HEADER as u64;
+        let coalescing = Coalescing {
+            in_flight: COALESCE_IN_FLIGHT,
+            message_bytes: batch_bytes / LEAST_IN_BATCH,
+            messages: MAX_BATCH as u32,
+            bytes: batch_bytes,
+        };
         let size = (PREFIX as u64 + eager).next_multiple_of(LINE);
         let memory = Region::new(u64::from(receives + sends) * size);
         fabric.keep(&memory);
@@ -52,6 +75,7 @@ impl FrameBuffers {
             memory,
             size,
             eager,
+            coalescing,
             receives,
             messages: vec![0; receives as usize],
             free: (receives..receives + sends).rev().collect(),
@@ -88,6 +112,12 @@ impl FrameBuffers {
     #[inline]
     pub(crate) fn eager(&self) -> u64 {
         self.eager
+    }
+
+    /// When messages wait to share a frame.
+    #[inline]
+    pub(crate) fn coalescing(&self) -> Coalescing {
+        self.coalescing
     }
 
     pub(crate) fn descriptor(&self) -> Descriptor {

@@ -1,11 +1,11 @@
 //! What is known of another process.
 
 use crate::fabric::Address;
-use crate::frame::{ENTRY, HEADER, Kind, MAX_BATCH, Piece};
+use crate::frame::{ENTRY, Kind, Piece};
 use crate::registrations::{BounceBuffer, RegistrationId};
 use lintel_claim::{Claim, Loan};
 use lintel_nal::{Announced, Origin};
-use lintel_session::{History, Liveness};
+use lintel_session::{Coalescing, History, Liveness, Waiting};
 use lintel_types::ProcessId;
 use lintel_wire::Words;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -13,12 +13,6 @@ use std::time::{Duration, Instant};
 
 /// A sender's credit: messages that may be in flight to a process, or unread there.
 pub(crate) const WINDOW: u32 = 64;
-/// With so many messages in flight a short one gains nothing by a frame of its own: it may wait for
-/// more, each of so many bytes at most.
-const COALESCE_IN_FLIGHT: u32 = 4;
-const MAX_COALESCED_BYTES: u64 = 256;
-/// Bytes of a batch at most, its header included: provider shm injects no more.
-const BATCH_BYTES: usize = 4096;
 /// How soon a message is acknowledged when nothing is sent back.
 pub(crate) const ACK_DELAY: Duration = Duration::from_millis(1);
 /// Bytes that a message takes beside its bytes, about.
@@ -70,6 +64,8 @@ pub(crate) struct Sending {
     pub(crate) retry: Option<(Instant, Duration)>,
     /// Bytes of memory that messages waiting and copies of bodies take, about.
     memory: u64,
+    /// Bytes that the messages waiting would take in a batch.
+    batched: u64,
     /// Recalled bodies, by number, that the peer doesn't know of yet.
     pub(crate) recalls: VecDeque<u32>,
 }
@@ -259,6 +255,23 @@ impl Peer {
         !self.sending.bodies.is_empty() || self.receiving.stream.is_some()
     }
 
+    /// Whether a message of so many bytes may wait for more: what is in flight will be acknowledged,
+    /// which has it sent in any case. An answer waits for those to the messages that have arrived behind.
+    #[inline]
+    pub(crate) fn may_coalesce(&self, limits: Coalescing, kind: Kind, bytes: u64) -> bool {
+        let sending = &self.sending;
+        let waiting = Waiting {
+            messages: sending.queue.len() as u32 + 1,
+            bytes: sending.batched + batched(bytes),
+            newest: batched(bytes),
+        };
+        let in_flight = match self.receiving.inbox.len() {
+            0 | 1 => sending.sequence.wrapping_sub(sending.arrived),
+            _ => limits.in_flight,
+        };
+        kind == Kind::Inline && limits.may_wait(in_flight, waiting)
+    }
+
     /// Whether the NAL itself needs the peer. Each begin of it is [noted](crate::peers::Peers::note_needed).
     pub(crate) fn is_needed(&self) -> bool {
         !self.sending.all_delivered()
@@ -267,9 +280,16 @@ impl Peer {
     }
 }
 
+/// Bytes that a message of so many takes in a batch.
+#[inline]
+fn batched(bytes: u64) -> u64 {
+    ENTRY as u64 + bytes
+}
+
 impl Queued {
-    fn is_short(&self) -> bool {
-        self.kind == Kind::Inline && self.payload.len() as u64 <= MAX_COALESCED_BYTES
+    /// Bytes in a batch.
+    fn batched(&self) -> u64 {
+        batched(self.payload.len() as u64)
     }
 
     fn memory(&self) -> u64 {
@@ -302,30 +322,34 @@ impl Sending {
 
     pub(crate) fn push_queued(&mut self, message: Queued) {
         self.memory += message.memory();
+        self.batched += message.batched();
         self.queue.push_back(message);
     }
 
     /// The message taken last couldn't be sent.
     pub(crate) fn put_back(&mut self, message: Queued) {
         self.memory += message.memory();
+        self.batched += message.batched();
         self.queue.push_front(message);
     }
 
     pub(crate) fn pop_queued(&mut self) -> Option<Queued> {
         let message = self.queue.pop_front()?;
         self.memory -= message.memory();
+        self.batched -= message.batched();
         Some(message)
     }
 
     /// The messages to be sent in the next frame: the first that waits, and if it is short, those short
     /// ones behind it for which there is credit, too.
-    pub(crate) fn pop_frame(&mut self) -> Vec<Queued> {
+    pub(crate) fn pop_frame(&mut self, limits: Coalescing) -> Vec<Queued> {
         let credit = WINDOW - self.sequence.wrapping_sub(self.consumed).min(WINDOW);
-        let most = MAX_BATCH.min(credit as usize);
-        let mut bytes = HEADER;
+        let most = limits.messages.min(credit) as usize;
+        let mut bytes = 0;
         let fits = |message: &&Queued| {
-            bytes += ENTRY + message.payload.len();
-            message.is_short() && bytes <= BATCH_BYTES
+            bytes += message.batched();
+            let is_short = message.batched() <= limits.message_bytes;
+            message.kind == Kind::Inline && is_short && bytes <= limits.bytes
         };
         let count = self.queue.iter().take(most).take_while(fits).count();
         (0..count.max(1)).map_while(|_| self.pop_queued()).collect()
@@ -334,20 +358,10 @@ impl Sending {
     /// Whether a frame with so many messages requests an acknowledgement: messages wait behind it from now
     /// on, or others may wait behind it, and it isn't so long that it is acknowledged in any case.
     #[inline]
-    pub(crate) fn requests_ack(&self, messages: u32) -> bool {
+    pub(crate) fn requests_ack(&self, limits: Coalescing, messages: u8) -> bool {
         let before = self.sequence.wrapping_sub(self.arrived);
-        let begins = before < COALESCE_IN_FLIGHT && before + messages >= COALESCE_IN_FLIGHT;
-        begins || (2..MAX_BATCH as u32).contains(&messages)
-    }
-
-    /// Whether a message of so many bytes may wait for more: what is in flight will be acknowledged,
-    /// which has it sent in any case.
-    #[inline]
-    pub(crate) fn may_coalesce(&self, kind: Kind, bytes: u64) -> bool {
-        self.sequence.wrapping_sub(self.arrived) >= COALESCE_IN_FLIGHT
-            && kind == Kind::Inline
-            && bytes <= MAX_COALESCED_BYTES
-            && self.queue.len() + 1 < MAX_BATCH
+        let messages = u32::from(messages);
+        limits.begins(before, before + messages) || (2..limits.messages).contains(&messages)
     }
 
     pub(crate) fn push_body(&mut self, body: Body) {
@@ -364,11 +378,12 @@ impl Sending {
     /// A message goes unsent, and its body isn't kept.
     pub(crate) fn forget_memory(&mut self, message: &Queued, body: &Body) {
         self.memory -= message.memory() + body.memory();
+        self.batched -= message.batched();
     }
 
     /// Drops what waits, and returns the bodies.
     pub(crate) fn end(&mut self) -> VecDeque<Body> {
-        self.memory = 0;
+        (self.memory, self.batched) = (0, 0);
         self.queue.clear();
         std::mem::take(&mut self.bodies)
     }
@@ -444,6 +459,14 @@ mod tests {
         }
     }
 
+    const LIMITS: Coalescing = Coalescing {
+        in_flight: 4,
+        message_bytes: ENTRY as u64 + 100,
+        messages: 8,
+        bytes: 3 * (ENTRY as u64 + 100),
+    };
+    const SHORT: (Kind, usize) = (Kind::Inline, 1);
+
     /// How many messages go in each frame.
     fn frames(messages: impl IntoIterator<Item = (Kind, usize)>, in_flight: u32) -> Vec<usize> {
         let mut sending = Sending::default();
@@ -453,7 +476,7 @@ mod tests {
         sending.sequence = in_flight;
         let mut frames = Vec::new();
         while !sending.queue.is_empty() && sending.has_credit() {
-            let count = sending.pop_frame().len();
+            let count = sending.pop_frame(LIMITS).len();
             sending.sequence += count as u32;
             frames.push(count);
         }
@@ -462,73 +485,117 @@ mod tests {
 
     #[test]
     fn messages_that_wait_share_a_frame_if_they_are_short_and_there_is_credit() {
-        let short = (Kind::Inline, 8);
-        let long = (Kind::Inline, MAX_COALESCED_BYTES as usize + 1);
-        assert_eq!(frames([short; 3], 0), [3]);
-        assert_eq!(frames([short; 20], 0), [MAX_BATCH, 4]);
-        assert_eq!(frames([short; 20], WINDOW - 5), [5]);
-        assert_eq!(frames([short; 20], WINDOW), []);
-        assert_eq!(frames([short, short, long, short], 0), [2, 1, 1]);
-        let mixed = [short, (Kind::Rendezvous, 24), short, short];
+        let (most, long) = ((Kind::Inline, 100), (Kind::Inline, 101));
+        assert_eq!(frames([SHORT; 3], 0), [3]);
+        assert_eq!(frames([SHORT; 10], 0), [8, 2]);
+        assert_eq!(frames([SHORT; 10], WINDOW - 5), [5]);
+        assert_eq!(frames([SHORT; 10], WINDOW), []);
+        assert_eq!(frames([SHORT, SHORT, long, SHORT], 0), [2, 1, 1]);
+        let mixed = [SHORT, (Kind::Rendezvous, 24), SHORT, SHORT];
         assert_eq!(frames(mixed, 0), [1, 1, 2]);
-        let most = MAX_COALESCED_BYTES as usize;
-        let fit = (BATCH_BYTES - HEADER) / (ENTRY + most);
-        assert_eq!(frames([(Kind::Inline, most); 16], 0), [fit, 16 - fit]);
+        assert_eq!(frames([most; 7], 0), [3, 3, 1]);
     }
 
-    #[test]
-    fn a_message_waits_for_more_if_it_is_short_and_many_are_in_flight() {
-        let mut sending = Sending {
-            sequence: COALESCE_IN_FLIGHT,
-            ..Sending::default()
-        };
-        assert!(sending.may_coalesce(Kind::Inline, MAX_COALESCED_BYTES));
-        assert!(!sending.may_coalesce(Kind::Inline, MAX_COALESCED_BYTES + 1));
-        assert!(!sending.may_coalesce(Kind::Rendezvous, 24));
-        while sending.may_coalesce(Kind::Inline, 8) {
-            sending.push_queued(message(Kind::Inline, 8));
-        }
-        assert_eq!(
-            sending.queue.len(),
-            MAX_BATCH - 1,
-            "the next one fills a frame"
-        );
-        sending.queue.clear();
-        sending.arrived = 1;
-        assert!(!sending.may_coalesce(Kind::Inline, 8));
-    }
-
-    #[test]
-    fn what_messages_may_wait_behind_requests_an_acknowledgement() {
-        let mut sending = Sending::default();
-        for before in 0..2 * COALESCE_IN_FLIGHT {
-            sending.sequence = before;
-            assert!(!sending.requests_ack(0), "it holds no message");
-            let begins = before + 1 == COALESCE_IN_FLIGHT;
-            assert_eq!(sending.requests_ack(1), begins, "{before} in flight");
-            assert!(sending.requests_ack(2));
-        }
-        // It is consumed to the last one, and acknowledged for that.
-        assert!(!sending.requests_ack(MAX_BATCH as u32));
-    }
-
-    #[test]
-    fn messages_ahead_of_their_turn_follow_the_one_that_was_missing() {
-        let message = |number: u32| BufferedMessage {
+    fn arrived(number: u32) -> BufferedMessage {
+        BufferedMessage {
             buffer: number,
             words: [0; 6],
             offset: 0,
             length: 0,
             body: None,
-        };
+        }
+    }
+
+    /// How many messages wait until all are sent.
+    fn waiting(peer: &mut Peer, kind: Kind, bytes: u64) -> usize {
+        while peer.may_coalesce(LIMITS, kind, bytes) {
+            peer.sending.push_queued(message(kind, bytes as usize));
+        }
+        peer.sending.queue.len()
+    }
+
+    fn peer() -> Peer {
+        let process = ProcessId::new(1, 1);
+        Peer::new(process, 0, History::default(), Instant::now())
+    }
+
+    #[test]
+    fn a_message_waits_for_more_until_they_fill_a_frame() {
+        for (kind, bytes, expected) in [
+            (Kind::Inline, 1, 7),
+            (Kind::Inline, 100, 2),
+            (Kind::Inline, 101, 0),
+            (Kind::Rendezvous, 24, 0),
+        ] {
+            let mut peer = peer();
+            peer.sending.sequence = LIMITS.in_flight;
+            let waiting = waiting(&mut peer, kind, bytes);
+            assert_eq!(waiting, expected, "{kind:?} of {bytes}; one more is sent");
+        }
+    }
+
+    #[test]
+    fn an_answer_waits_for_those_to_the_messages_that_have_arrived_behind() {
+        let mut peer = peer();
+        assert_eq!(
+            waiting(&mut peer, Kind::Inline, 1),
+            0,
+            "nothing is in flight"
+        );
+        peer.receiving.inbox.push_back(Item::Message(arrived(0)));
+        assert_eq!(
+            waiting(&mut peer, Kind::Inline, 1),
+            0,
+            "it answers the last"
+        );
+        peer.receiving.inbox.push_back(Item::Message(arrived(1)));
+        assert_eq!(waiting(&mut peer, Kind::Inline, 1), 7);
+    }
+
+    #[test]
+    fn what_leaves_the_queue_is_not_counted() {
+        let mut sending = Sending::default();
+        for _ in 0..10 {
+            sending.push_queued(message(Kind::Inline, 1));
+        }
+        let taken = sending.pop_frame(LIMITS);
+        let counted = (sending.memory, sending.batched);
+        assert_eq!(taken.len(), 8);
+        taken
+            .into_iter()
+            .rev()
+            .for_each(|one| sending.put_back(one));
+        assert_eq!(sending.batched, 10 * batched(1));
+        sending.pop_frame(LIMITS);
+        assert_eq!((sending.memory, sending.batched), counted);
+        sending.pop_frame(LIMITS);
+        assert_eq!((sending.memory, sending.batched), (0, 0));
+    }
+
+    #[test]
+    fn what_messages_may_wait_behind_requests_an_acknowledgement() {
+        let mut sending = Sending::default();
+        for before in 0..2 * LIMITS.in_flight {
+            sending.sequence = before;
+            assert!(!sending.requests_ack(LIMITS, 0), "it holds no message");
+            let begins = before + 1 == LIMITS.in_flight;
+            assert_eq!(sending.requests_ack(LIMITS, 1), begins, "behind {before}");
+            assert!(sending.requests_ack(LIMITS, 2));
+        }
+        // It is consumed to the last one, and acknowledged for that.
+        assert!(!sending.requests_ack(LIMITS, LIMITS.messages as u8));
+    }
+
+    #[test]
+    fn messages_ahead_of_their_turn_follow_the_one_that_was_missing() {
         let mut receiving = Receiving {
             arrived: u32::MAX,
             ..Receiving::default()
         };
         for number in [0, 1, 3] {
-            receiving.early.insert(number, message(number));
+            receiving.early.insert(number, arrived(number));
         }
-        receiving.take_in_order(message(u32::MAX));
+        receiving.take_in_order(arrived(u32::MAX));
         let order = receiving.inbox.iter().map(|item| match item {
             Item::Message(message) => message.buffer,
             Item::Lost => panic!("nobody is lost"),

@@ -9,6 +9,7 @@ use lintel_nal::{Arrival, Payload};
 use lintel_session::Incarnation;
 use lintel_types::ProcessId;
 use lintel_wire::Words;
+use std::ops::Range;
 
 /// What becomes of a frame, by its sender.
 enum Source {
@@ -40,14 +41,14 @@ impl OfiNal {
         let mut prefix: Prefix = [0; PREFIX];
         let frame = self.link.frames.claim(buffer).slice(0, length as u64);
         frame.read(&mut prefix);
-        let sealed = |at: usize| {
-            let mut payload = vec![0; length - at];
-            frame.slice(at as u64, u64::MAX).read(&mut payload);
-            payload
+        let table = |place: Range<usize>| {
+            let mut table = vec![0; place.len()];
+            frame.slice(place.start as u64, u64::MAX).read(&mut table);
+            table
         };
-        let read = self.local.seal.read(self.local.me, &prefix, length, sealed);
+        let read = self.local.seal.read(self.local.me, &prefix, length, table);
         match read {
-            Ok((header, words, sealed)) => self.dispatch(buffer, length, &header, words, &sealed),
+            Ok((header, words, table)) => self.dispatch(buffer, length, &header, words, &table),
             Err(reject) => {
                 match reject {
                     Reject::Malformed => self.counts.malformed += 1,
@@ -64,7 +65,7 @@ impl OfiNal {
         length: usize,
         header: &Header,
         words: Words,
-        sealed: &[u8],
+        table: &[u8],
     ) {
         let lane = match self.sender(header) {
             Source::Peer(lane) => lane,
@@ -79,11 +80,11 @@ impl OfiNal {
         }
         match header.kind {
             Kind::Inline => return self.on_message(lane, header, buffer, words, None),
-            Kind::Rendezvous => match read_table(sealed).map(RemoteBody::new) {
+            Kind::Rendezvous => match read_table(table).map(RemoteBody::new) {
                 Some(body) => return self.on_message(lane, header, buffer, words, Some(body)),
                 None => self.counts.malformed += 1,
             },
-            Kind::Batch => match read_batch(sealed) {
+            Kind::Batch => match read_batch(table, header.length as usize) {
                 Some(entries) => return self.on_batch(lane, header.sequence, buffer, &entries),
                 None => self.counts.malformed += 1,
             },

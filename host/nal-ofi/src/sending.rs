@@ -1,7 +1,7 @@
 //! Messages to be sent.
 
 use crate::fabric::{Posted, Use};
-use crate::frame::{Header, Kind, MAX_PIECES, Piece, write_entry, write_table};
+use crate::frame::{ENTRY, Header, Kind, MAX_PIECES, Piece, write_entry, write_table};
 use crate::peer::{Body, HANDSHAKE_BACKOFF, Peer, QUERY_INTERVAL, Queued};
 use crate::{OfiNal, Operation};
 use lintel_claim::{Claim, Lent, copy_checked, copy_vectored};
@@ -16,8 +16,8 @@ use std::time::Instant;
 pub(crate) enum Bytes<'a> {
     /// The user's: an operand, then pieces of memory.
     User(Option<&'a [u8; OPERAND_BYTES]>, &'a [Claim]),
-    /// A copy, or a table of pieces.
-    Own(&'a [u8]),
+    /// Copies, behind the table of a body or a batch if there is one.
+    Own(&'a [&'a [u8]]),
 }
 
 /// A frame to be sent.
@@ -25,7 +25,7 @@ pub(crate) struct Draft<'a> {
     kind: Kind,
     ack_requested: bool,
     /// Messages in it.
-    messages: u32,
+    messages: u8,
     words: &'a Words,
     bytes: Bytes<'a>,
 }
@@ -52,10 +52,11 @@ impl<'a> Draft<'a> {
         }
     }
 
-    fn batch(messages: usize, payload: &'a [u8]) -> Draft<'a> {
+    /// Messages of such bytes, behind their table.
+    fn batch(messages: usize, parts: &'a [&'a [u8]]) -> Draft<'a> {
         Draft {
-            messages: messages as u32,
-            bytes: Bytes::Own(payload),
+            messages: messages as u8,
+            bytes: Bytes::Own(parts),
             ..Draft::bare(Kind::Batch)
         }
     }
@@ -67,7 +68,7 @@ impl Bytes<'_> {
             Bytes::User(operand, pieces) => {
                 operand.map_or(0, |operand| operand.len() as u64) + length(pieces)
             }
-            Bytes::Own(bytes) => bytes.len() as u64,
+            Bytes::Own(parts) => parts.iter().map(|part| part.len() as u64).sum(),
         }
     }
 
@@ -78,8 +79,11 @@ impl Bytes<'_> {
                 let ahead = operand.map_or(0, |operand| to.write(operand)) as u64;
                 copy_vectored(pieces, &[to.slice(ahead, u64::MAX)]);
             }
-            Bytes::Own(bytes) => {
-                to.write(bytes);
+            Bytes::Own(parts) => {
+                let mut at = 0;
+                for part in parts {
+                    at += to.slice(at, u64::MAX).write(part) as u64;
+                }
             }
         }
     }
@@ -95,7 +99,7 @@ impl Bytes<'_> {
                 }
                 bytes
             }
-            Bytes::Own(bytes) => bytes.to_vec(),
+            Bytes::Own(parts) => parts.concat(),
         }
     }
 }
@@ -337,7 +341,7 @@ impl OfiNal {
                 lane,
                 Kind::Rendezvous,
                 words,
-                Bytes::Own(&write_table(table)),
+                Bytes::Own(&[&write_table(table)]),
             );
         }
     }
@@ -348,8 +352,9 @@ impl OfiNal {
         let Some(peer) = self.peers.get_mut(lane) else {
             return;
         };
+        let limits = self.link.frames.coalescing();
+        let waits = peer.may_coalesce(limits, kind, bytes.length());
         let sending = &mut peer.sending;
-        let waits = sending.may_coalesce(kind, bytes.length());
         let is_first = peer.history.current().is_some() && sending.queue.is_empty();
         if is_first && !waits && sending.has_credit() {
             match self.post(lane, Draft::message(kind, words, bytes)) {
@@ -387,7 +392,7 @@ impl OfiNal {
                 peer.back_off(self.clock.now);
                 return self.send_status(lane, true);
             }
-            let frame = sending.pop_frame();
+            let frame = sending.pop_frame(self.link.frames.coalescing());
             let posted = self.post_queued(lane, &frame);
             let Some(peer) = self.peers.get_mut(lane) else {
                 return;
@@ -408,14 +413,19 @@ impl OfiNal {
     /// Sends messages that waited, in one frame.
     fn post_queued(&mut self, lane: u32, messages: &[Queued]) -> Posted {
         if let [one] = messages {
-            let bytes = Bytes::Own(&one.payload);
-            return self.post(lane, Draft::message(one.kind, &one.words, bytes));
+            let bytes = &[&one.payload[..]];
+            return self.post(
+                lane,
+                Draft::message(one.kind, &one.words, Bytes::Own(bytes)),
+            );
         }
-        let mut payload = Vec::new();
+        let mut table = Vec::with_capacity(messages.len() * ENTRY);
         for message in messages {
-            write_entry(&mut payload, &message.words, &message.payload);
+            write_entry(&mut table, &message.words, message.payload.len());
         }
-        self.post(lane, Draft::batch(messages.len(), &payload))
+        let payloads = messages.iter().map(|message| &message.payload[..]);
+        let parts: Vec<&[u8]> = std::iter::once(&table[..]).chain(payloads).collect();
+        self.post(lane, Draft::batch(messages.len(), &parts))
     }
 
     /// Sends the counts alone: an acknowledgement, or a probe.
@@ -468,9 +478,11 @@ impl OfiNal {
     fn write_frame(&self, buffer: u32, peer: &Peer, draft: &Draft<'_>) -> Claim {
         let Draft { kind, bytes, .. } = *draft;
         let [arrived, consumed, fetched] = peer.receiving.counts();
+        let limits = self.link.frames.coalescing();
         let header = Header {
             kind,
-            ack_requested: draft.ack_requested || peer.sending.requests_ack(draft.messages),
+            ack_requested: draft.ack_requested || peer.sending.requests_ack(limits, draft.messages),
+            messages: draft.messages,
             length: bytes.length() as u32,
             from: self.local.me,
             uid: self.local.uid,
@@ -482,12 +494,12 @@ impl OfiNal {
             fetched,
             recalled: peer.next_recalled(kind).unwrap_or_default(),
         };
-        let sealed = match bytes {
-            Bytes::Own(payload) if kind.is_sealed() => payload,
-            _ => &[],
+        let table = match (kind, bytes) {
+            (Kind::Rendezvous | Kind::Batch, Bytes::Own([table, ..])) => table,
+            _ => &[][..],
         };
         let seal = &self.local.seal;
-        let prefix = &seal.write(peer.process, &header, draft.words, sealed)[..kind.prefix()];
+        let prefix = &seal.write(peer.process, &header, draft.words, table)[..kind.prefix()];
         let frame = self.link.frames.claim(buffer);
         frame.write(prefix);
         bytes.copy_to(frame.slice(prefix.len() as u64, u64::MAX));
@@ -516,7 +528,7 @@ impl Peer {
 
     /// A frame was sent, and with it the counts.
     #[inline]
-    fn on_posted(&mut self, messages: u32, now: Instant) {
+    fn on_posted(&mut self, messages: u8, now: Instant) {
         self.receiving.acked = self.receiving.counts();
         self.receiving.due = None;
         self.receiving.ack_requested = false;
@@ -524,7 +536,7 @@ impl Peer {
             if self.sending.arrived == self.sending.sequence {
                 self.health.last_progress = now;
             }
-            self.sending.sequence = self.sending.sequence.wrapping_add(messages);
+            self.sending.sequence = self.sending.sequence.wrapping_add(messages.into());
         }
     }
 

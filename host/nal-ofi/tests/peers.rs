@@ -65,9 +65,9 @@ fn a_peer_that_ends_as_it_should_is_no_warning() {
     }
     let mut stays = open(Config {
         log: |words| WARNINGS.lock().unwrap().push(words.to_owned()),
-        ..config(TCP, "farewell")
+        ..config(TCP, "close")
     });
-    let mut ends = open(config(TCP, "farewell"));
+    let mut ends = open(config(TCP, "close"));
     let (stays_at, ends_at) = (stays.process(), ends.process());
     send_number(&mut stays, ends_at, 1);
     assert_eq!(receive_number(&mut [&mut stays], &mut ends).1, 1);
