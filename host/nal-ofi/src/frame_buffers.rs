@@ -1,7 +1,7 @@
 //! Buffers that frames are sent from and received into, in one region.
 
 use crate::fabric::{Descriptor, Fabric, Registered, Use};
-use crate::frame::{HEADER, MAX_BATCH, PREFIX};
+use crate::frame::{ENTRY, HEADER, MAX_BATCH, PREFIX};
 use lintel_claim::{Claim, Region};
 use lintel_session::Coalescing;
 
@@ -17,10 +17,9 @@ const EAGER: [(&str, u64); 3] = [
 ];
 /// Messages in flight behind which short ones wait for more.
 const COALESCE_IN_FLIGHT: u32 = 4;
-/// Bytes of a batch with its header, at most: provider shm injects no more, `ofi_rxm` cuts longer ones.
-const BATCH: [(&str, u64); 2] = [("shm", 4096), ("", 16384)];
-/// Of a message that takes more than such a part of a batch, a frame of its own costs less than waiting.
-const LEAST_IN_BATCH: u64 = 3;
+/// Bytes of a batch with its header, and of a message in it, at most: what provider shm injects, where a
+/// message of 1 KiB gains nothing between near processors, and what `ofi_rxm` doesn't cut.
+const BATCH: [(&str, (u64, u64)); 2] = [("shm", (4096, 512)), ("", (16384, 4096))];
 /// Buffers begin at multiples of this.
 const LINE: u64 = 128;
 
@@ -41,7 +40,7 @@ pub(crate) struct FrameBuffers {
 }
 
 /// The first entry whose part is found in a provider's name.
-fn named(table: &[(&str, u64)], provider: &str) -> u64 {
+fn named<T: Copy>(table: &[(&str, T)], provider: &str) -> T {
     let (_, value) = table
         .iter()
         .find(|(part, _)| provider.contains(part))
@@ -55,13 +54,13 @@ impl FrameBuffers {
         receives: u32,
         sends: u32,
     ) -> Result<FrameBuffers, i32> {
-        let (eager, batch) = (named(&EAGER, fabric.name()), named(&BATCH, fabric.name()));
-        let batch_bytes = batch - HEADER as u64;
+        let eager = named(&EAGER, fabric.name());
+        let (batch, message) = named(&BATCH, fabric.name());
         let coalescing = Coalescing {
             in_flight: COALESCE_IN_FLIGHT,
-            message_bytes: batch_bytes / LEAST_IN_BATCH,
+            message_bytes: ENTRY as u64 + message,
             messages: MAX_BATCH as u32,
-            bytes: batch_bytes,
+            bytes: batch - HEADER as u64,
         };
         let size = (PREFIX as u64 + eager).next_multiple_of(LINE);
         let memory = Region::new(u64::from(receives + sends) * size);

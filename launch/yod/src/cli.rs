@@ -410,7 +410,8 @@ The environment of each rank holds PMI_FD, PMI_RANK and PMI_SIZE (PMI-1 and PMI-
 MPI_LOCALNRANKS (its number on its node, and how many ranks run there); LINTEL_NODES and LINTEL_NODE_RANK \
 (the number of nodes, and its node's number); LINTEL_JOB, which names the job's files in /dev/shm; in \
 accelerated placement LINTEL_SECRET, 64 hexadecimal digits that only the job's processes know; and with \
---nodes, --first-address or --hosts PTL_IFACE, its node's address.
+--nodes, --first-address or --hosts PTL_IFACE, its node's address. Where it isn't set, FI_OFI_RXM_MSG_RX_SIZE is \
+128, with which libfabric takes 50 MiB less memory in each process over tcp.
 
 With --mode generic, or PTL_MODE=generic in the environment, yod starts an agent per node before the ranks and \
 ends it after them. The agent is PROGRAM --iface ADDRESS --secret-stdin; it reads the job's secret, which the \

@@ -92,6 +92,11 @@ impl Plan {
                 command.env_remove(name);
             }
         }
+        for (name, value) in OF_LIBRARIES {
+            if std::env::var_os(name).is_none() {
+                command.env(name, value);
+            }
+        }
         command
             .envs(self.env.iter().map(|(name, value)| (name, value)))
             .env("LINTEL_JOB", &self.id)
@@ -147,6 +152,11 @@ impl Plan {
         given.map_or_else(|| std::env::var_os(name), |(_, value)| Some(value.clone()))
     }
 }
+
+/// Settings of libraries that ranks find unless the user has made others. Of libfabric: over tcp the provider
+/// `ofi_rxm` takes 4096 receive buffers of 16 KiB for all peers together, 68 MiB in each process, and fills
+/// them with zeros at once. Over verbs it takes 128 for each peer, which are enough for all over tcp.
+const OF_LIBRARIES: [(&str, &str); 1] = [("FI_OFI_RXM_MSG_RX_SIZE", "128")];
 
 /// Where the secret is in the environment of ranks that have an engine of their own.
 pub(crate) const SECRET: &str = "LINTEL_SECRET";

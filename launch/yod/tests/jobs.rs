@@ -16,6 +16,24 @@ use rig::{
 use rustix::process::{Pid, Signal, kill_process};
 
 #[test]
+fn a_setting_of_libfabric_is_the_users_if_there_is_one() {
+    let script = "echo $FI_OFI_RXM_MSG_RX_SIZE";
+    let (code, out, _) = run(&["-n", "1", "sh", "-c", script]);
+    assert_eq!((code, out.trim()), (0, "128"));
+    let set = [
+        "-n",
+        "1",
+        "-x",
+        "FI_OFI_RXM_MSG_RX_SIZE=64",
+        "sh",
+        "-c",
+        script,
+    ];
+    let (code, out, _) = run(&set);
+    assert_eq!((code, out.trim()), (0, "64"));
+}
+
+#[test]
 fn ranks_get_distinct_numbers_and_one_job_id() {
     let script = "echo $PMI_RANK/$PMI_SIZE $LINTEL_JOB";
     let (code, out, _) = run(&["-n", "4", "sh", "-c", script]);
