@@ -66,17 +66,17 @@ pub(crate) struct Plan {
     largest_combine: u64,
 }
 
-/// Up to so many bytes, reductions have few rounds with all bytes in each: recursive
-/// doubling, or a binomial tree. What is longer goes by halving.
-const MAX_DOUBLING_BYTES: u64 = 4 << 10;
+/// Up to so many bytes, all-reduces go by recursive doubling: few rounds with all bytes in each. What is
+/// longer goes by halving.
+const MAX_DOUBLING_BYTES: u64 = 16 << 10;
+/// What a round of messages costs beside its bytes, as the bytes that are sent in the same time: about
+/// 5 µs over UDP at 5 GB/s, and at least as much where a processor has several ranks.
+const ROUND_BYTES: u64 = 24 << 10;
 /// Up to so many bytes, gathers and scatters go by a tree with few rounds. What is
 /// longer goes straight, so that it is copied once.
 const MAX_TREE_BYTES: u64 = 1 << 10;
 /// Segments, unless a pipeline names its own: what two caches hold.
 const SEGMENT: u64 = 64 << 10;
-/// Segments that are halved: short enough that both of a pair can send at once without
-/// waiting for the other to read.
-const HALVED_SEGMENT: u64 = 16 << 10;
 /// A flat tree: all other ranks are children of the root.
 const FLAT_TREE: Tree = Tree::KAry(1 << 16);
 
@@ -133,13 +133,14 @@ impl Call {
         }
     }
 
-    fn default_algorithm(&self, bytes: u64) -> Algorithm {
+    fn default_algorithm(&self, bytes: u64, ranks: u32) -> Algorithm {
         match self {
             Call::Barrier => Algorithm::Dissemination,
-            Call::Allreduce(_) | Call::Reduce { .. } if bytes > MAX_DOUBLING_BYTES => {
-                Algorithm::Halving
+            Call::Allreduce(_) if bytes <= MAX_DOUBLING_BYTES => Algorithm::RecursiveDoubling,
+            Call::Reduce { .. } if tree_costs_less(bytes, ranks) => {
+                Algorithm::Tree(Tree::KNomial(2))
             }
-            Call::Allreduce(_) => Algorithm::RecursiveDoubling,
+            Call::Allreduce(_) | Call::Reduce { .. } => Algorithm::Halving,
             Call::Gather { .. } | Call::Scatter { .. } if bytes > MAX_TREE_BYTES => {
                 Algorithm::Tree(FLAT_TREE)
             }
@@ -201,13 +202,12 @@ impl Plan {
         largest_combine: u64,
     ) -> Result<Plan> {
         let bytes = call.bytes()?;
-        let asked = algorithm.unwrap_or_else(|| call.default_algorithm(bytes));
+        let asked = algorithm.unwrap_or_else(|| call.default_algorithm(bytes, ranks));
         // A pipeline is a tree whose segments are as small as its pieces.
         let (algorithm, piece) = match (call, asked) {
             (Call::Broadcast { .. }, Algorithm::Pipelined(tree, piece)) => {
                 (Algorithm::Tree(tree), piece)
             }
-            (_, Algorithm::Halving) => (asked, HALVED_SEGMENT),
             (_, algorithm) => (algorithm, SEGMENT),
         };
         let element = call.combine().map_or(1, |c| c.datatype.size() as u64);
@@ -290,6 +290,15 @@ impl Plan {
     }
 }
 
+/// Whether a reduction by a binomial tree, whose root receives all bytes in each round, costs less than
+/// by halving, which has twice the rounds and in all of them together twice the bytes.
+fn tree_costs_less(bytes: u64, ranks: u32) -> bool {
+    let rounds = u64::from(ranks.next_power_of_two().trailing_zeros());
+    let tree = rounds.saturating_mul(ROUND_BYTES.saturating_add(bytes));
+    let halving = (2 * rounds * ROUND_BYTES).saturating_add(bytes.saturating_mul(2));
+    tree <= halving
+}
+
 /// The largest number of whole elements in so many bytes; one at least.
 fn whole(bytes: u64, element: u64) -> u64 {
     (bytes / element).max(1) * element
@@ -323,6 +332,18 @@ mod tests {
         assert_eq!(pieces.len(), 2);
         assert_eq!(pieces[0].start as u64, 1_000_000 + each);
         assert_eq!(pieces[1].start as u64, 2_000_000 + each);
+    }
+
+    #[test]
+    fn a_reduction_goes_by_a_tree_until_its_bytes_cost_more_than_its_rounds() {
+        for ranks in [1, 2, 3, 4] {
+            assert!(tree_costs_less(u64::MAX / 2, ranks), "{ranks} ranks");
+        }
+        for ranks in [5, 8, 16, 100, 4096, u32::MAX / 2] {
+            let tree = |bytes| tree_costs_less(bytes, ranks);
+            assert!(tree(ROUND_BYTES) && !tree(1 << 20), "{ranks} ranks");
+        }
+        assert!(tree_costs_less(3 * ROUND_BYTES, 8) && !tree_costs_less(3 * ROUND_BYTES + 1, 8));
     }
 
     #[test]

@@ -87,6 +87,8 @@ const NO_REQUEST: Request = Request(u64::MAX);
 /// Looks at counters before one lets other threads have the core: what an answer of a
 /// rank takes that runs.
 const SPINS: u32 = 20;
+/// The same if others wait for the core, among them perhaps the rank waited for.
+const CROWDED_SPINS: u32 = 1;
 /// Looks with others on the core in between, among them perhaps the rank waited for,
 /// before one leaves the waiting to the library.
 const YIELDS: u32 = 200;
@@ -563,7 +565,7 @@ impl<P: Portals> Group<P> {
     }
 
     /// Waits until anything may go on, but not for long.
-    fn sleep(&self) -> Result<()> {
+    fn sleep(&mut self) -> Result<()> {
         let segments = self.active.iter().map(|segment| &segment.active);
         let mut awaited = ArrayVec::<_, MAX_AWAITED>::new();
         for active in segments.chain(self.barriers.running()) {
@@ -575,12 +577,16 @@ impl<P: Portals> Group<P> {
         if awaited.is_empty() {
             return Ok(());
         }
-        for look in 0..SPINS + YIELDS {
+        let spins = match self.waiting.is_crowded() {
+            true => CROWDED_SPINS,
+            false => SPINS,
+        };
+        for look in 0..spins + YIELDS {
             if self.setup.portals.wait(&awaited, Duration::ZERO)? {
                 return Ok(());
             }
-            if look >= SPINS {
-                std::thread::yield_now();
+            if look >= spins {
+                self.waiting.yield_processor();
             }
         }
         self.setup.portals.wait(&awaited, POLL_INTERVAL).map(drop)?;

@@ -60,12 +60,22 @@ impl Waiting {
         *self.since.get_or_insert_with(Instant::now)
     }
 
-    #[cold]
-    fn let_others_run(&mut self) -> bool {
+    /// Whether others ran when the thread yielded last.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.is_crowded
+    }
+
+    /// Lets other threads have the processor, if there are any.
+    pub(crate) fn yield_processor(&mut self) {
         let begun = Instant::now();
-        let since = *self.since.get_or_insert(begun);
         thread::yield_now();
         self.is_crowded = begun.elapsed() >= OTHERS_RAN;
+    }
+
+    #[cold]
+    fn let_others_run(&mut self) -> bool {
+        let since = self.since();
+        self.yield_processor();
         self.looks = 0;
         self.yields += 1;
         if self.yields % YIELDS > 0 {
