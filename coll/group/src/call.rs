@@ -5,6 +5,7 @@ use crate::lane;
 use crate::portals::Combine;
 use lintel_claim::{AtomicCall, valid};
 use lintel_collectives::{Algorithm, Collective, ConfigError, Order, Reuse, Shape, Tree};
+use lintel_types::ProcessId;
 
 /// How elements are combined, and how many.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -66,17 +67,30 @@ pub(crate) struct Plan {
     largest_combine: u64,
 }
 
-/// Up to so many bytes, all-reduces go by recursive doubling: few rounds with all bytes in each. What is
-/// longer goes by halving.
-const MAX_DOUBLING_BYTES: u64 = 16 << 10;
-/// What a round of messages costs beside its bytes, as the bytes that are sent in the same time: about
-/// 5 µs over UDP at 5 GB/s, and at least as much where a processor has several ranks.
+/// How messages go between a group's ranks, which determines what a round of them costs beside its bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Reach {
+    /// All ranks are on one node.
+    Node,
+    Network,
+}
+
+/// Up to so many bytes, reductions within a node have few rounds with all bytes in each: recursive
+/// doubling, or a binomial tree. What is longer goes by halving.
+const MAX_DOUBLING_BYTES: u64 = 4 << 10;
+/// The same of all-reduces over a network.
+const MAX_NETWORK_DOUBLING_BYTES: u64 = 16 << 10;
+/// What a round over a network costs, as the bytes that are sent in the same time: about 5 µs at 5 GB/s
+/// over UDP, and more where a processor has several ranks.
 const ROUND_BYTES: u64 = 24 << 10;
 /// Up to so many bytes, gathers and scatters go by a tree with few rounds. What is
 /// longer goes straight, so that it is copied once.
 const MAX_TREE_BYTES: u64 = 1 << 10;
 /// Segments, unless a pipeline names its own: what two caches hold.
 const SEGMENT: u64 = 64 << 10;
+/// Segments that are halved within a node: short enough that both of a pair can send at once without
+/// waiting for the other to read.
+const HALVED_SEGMENT: u64 = 16 << 10;
 /// A flat tree: all other ranks are children of the root.
 const FLAT_TREE: Tree = Tree::KAry(1 << 16);
 
@@ -133,11 +147,13 @@ impl Call {
         }
     }
 
-    fn default_algorithm(&self, bytes: u64, ranks: u32) -> Algorithm {
+    fn default_algorithm(&self, bytes: u64, ranks: u32, reach: Reach) -> Algorithm {
         match self {
             Call::Barrier => Algorithm::Dissemination,
-            Call::Allreduce(_) if bytes <= MAX_DOUBLING_BYTES => Algorithm::RecursiveDoubling,
-            Call::Reduce { .. } if tree_costs_less(bytes, ranks) => {
+            Call::Allreduce(_) if bytes <= reach.max_doubling_bytes() => {
+                Algorithm::RecursiveDoubling
+            }
+            Call::Reduce { .. } if reach.tree_costs_less(bytes, ranks) => {
                 Algorithm::Tree(Tree::KNomial(2))
             }
             Call::Allreduce(_) | Call::Reduce { .. } => Algorithm::Halving,
@@ -192,6 +208,38 @@ impl Reduction {
     }
 }
 
+impl Reach {
+    /// Between those processes; the same at all ranks.
+    pub(crate) fn of(processes: &[ProcessId]) -> Reach {
+        match processes
+            .iter()
+            .all(|process| process.nid == processes[0].nid)
+        {
+            true => Reach::Node,
+            false => Reach::Network,
+        }
+    }
+
+    fn max_doubling_bytes(self) -> u64 {
+        match self {
+            Reach::Node => MAX_DOUBLING_BYTES,
+            Reach::Network => MAX_NETWORK_DOUBLING_BYTES,
+        }
+    }
+
+    /// Whether a reduction by a binomial tree, whose root receives all bytes in each round, costs less
+    /// than by halving, which has twice the rounds and in all of them together twice the bytes.
+    fn tree_costs_less(self, bytes: u64, ranks: u32) -> bool {
+        if self == Reach::Node {
+            return bytes <= MAX_DOUBLING_BYTES;
+        }
+        let rounds = u64::from(ranks.next_power_of_two().trailing_zeros());
+        let tree = rounds.saturating_mul(ROUND_BYTES.saturating_add(bytes));
+        let halving = (2 * rounds * ROUND_BYTES).saturating_add(bytes.saturating_mul(2));
+        tree <= halving
+    }
+}
+
 impl Plan {
     /// # Errors
     /// `InvalidArgument` if the call is none that can be.
@@ -199,15 +247,17 @@ impl Plan {
         call: Call,
         algorithm: Option<Algorithm>,
         ranks: u32,
+        reach: Reach,
         largest_combine: u64,
     ) -> Result<Plan> {
         let bytes = call.bytes()?;
-        let asked = algorithm.unwrap_or_else(|| call.default_algorithm(bytes, ranks));
+        let asked = algorithm.unwrap_or_else(|| call.default_algorithm(bytes, ranks, reach));
         // A pipeline is a tree whose segments are as small as its pieces.
         let (algorithm, piece) = match (call, asked) {
             (Call::Broadcast { .. }, Algorithm::Pipelined(tree, piece)) => {
                 (Algorithm::Tree(tree), piece)
             }
+            (_, Algorithm::Halving) if reach == Reach::Node => (asked, HALVED_SEGMENT),
             (_, algorithm) => (algorithm, SEGMENT),
         };
         let element = call.combine().map_or(1, |c| c.datatype.size() as u64);
@@ -290,15 +340,6 @@ impl Plan {
     }
 }
 
-/// Whether a reduction by a binomial tree, whose root receives all bytes in each round, costs less than
-/// by halving, which has twice the rounds and in all of them together twice the bytes.
-fn tree_costs_less(bytes: u64, ranks: u32) -> bool {
-    let rounds = u64::from(ranks.next_power_of_two().trailing_zeros());
-    let tree = rounds.saturating_mul(ROUND_BYTES.saturating_add(bytes));
-    let halving = (2 * rounds * ROUND_BYTES).saturating_add(bytes.saturating_mul(2));
-    tree <= halving
-}
-
 /// The largest number of whole elements in so many bytes; one at least.
 fn whole(bytes: u64, element: u64) -> u64 {
     (bytes / element).max(1) * element
@@ -309,7 +350,8 @@ mod tests {
     use super::*;
 
     fn gather(bytes: u64) -> Plan {
-        Plan::new(Call::Gather { root: 0, bytes }, None, 4, 4096).expect("a gather of bytes")
+        Plan::new(Call::Gather { root: 0, bytes }, None, 4, Reach::Node, 4096)
+            .expect("a gather of bytes")
     }
 
     #[test]
@@ -335,21 +377,35 @@ mod tests {
     }
 
     #[test]
-    fn a_reduction_goes_by_a_tree_until_its_bytes_cost_more_than_its_rounds() {
+    fn a_reduction_over_a_network_goes_by_a_tree_until_its_bytes_cost_more_than_its_rounds() {
+        let tree = |ranks, bytes| Reach::Network.tree_costs_less(bytes, ranks);
         for ranks in [1, 2, 3, 4] {
-            assert!(tree_costs_less(u64::MAX / 2, ranks), "{ranks} ranks");
+            assert!(tree(ranks, u64::MAX / 2), "{ranks} ranks");
         }
         for ranks in [5, 8, 16, 100, 4096, u32::MAX / 2] {
-            let tree = |bytes| tree_costs_less(bytes, ranks);
-            assert!(tree(ROUND_BYTES) && !tree(1 << 20), "{ranks} ranks");
+            assert!(
+                tree(ranks, ROUND_BYTES) && !tree(ranks, 1 << 20),
+                "{ranks} ranks"
+            );
         }
-        assert!(tree_costs_less(3 * ROUND_BYTES, 8) && !tree_costs_less(3 * ROUND_BYTES + 1, 8));
+        assert!(tree(8, 3 * ROUND_BYTES) && !tree(8, 3 * ROUND_BYTES + 1));
+    }
+
+    #[test]
+    fn ranks_reach_each_other_within_a_node_if_all_are_there() {
+        let on = |nids: &[u32]| {
+            let processes: Vec<_> = nids.iter().map(|nid| ProcessId::new(*nid, 7)).collect();
+            Reach::of(&processes)
+        };
+        assert_eq!(on(&[3]), Reach::Node);
+        assert_eq!(on(&[3, 3, 3]), Reach::Node);
+        assert_eq!(on(&[3, 3, 4]), Reach::Network);
     }
 
     #[test]
     fn no_bytes_need_no_segment() {
         assert_eq!(gather(0).segments(), 0);
-        let barrier = Plan::new(Call::Barrier, None, 4, 4096).expect("a barrier");
+        let barrier = Plan::new(Call::Barrier, None, 4, Reach::Node, 4096).expect("a barrier");
         assert_eq!(barrier.segments(), 1);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::active::{Active, StepContext};
 use crate::buffers::{Buffers, Separate};
-use crate::call::{Call, Plan};
+use crate::call::{Call, Plan, Reach};
 use crate::error::{Error, Result};
 use crate::lane::{self, BARRIER_LANES, LANES, Lane};
 use crate::peers::{POLL_INTERVAL, Peers};
@@ -58,6 +58,7 @@ pub struct Group<P: Portals> {
 struct Setup<P> {
     portals: P,
     spec: Spec,
+    reach: Reach,
     region: Region,
 }
 
@@ -120,6 +121,7 @@ impl<P: Portals> Group<P> {
         Ok(Group {
             barriers: RecyclingBarriers::new(spec.rank, ranks),
             setup: Setup {
+                reach: Reach::of(&spec.processes),
                 portals,
                 spec,
                 region,
@@ -381,7 +383,13 @@ impl<P: Portals> Group<P> {
             Progress::Offloaded => self.setup.portals.largest_atomic(),
             Progress::Host => u64::MAX,
         };
-        Plan::new(call, algorithm, self.ranks(), largest_combine)
+        Plan::new(
+            call,
+            algorithm,
+            self.ranks(),
+            self.setup.reach,
+            largest_combine,
+        )
     }
 
     fn accept(

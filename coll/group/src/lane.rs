@@ -131,7 +131,7 @@ fn children(tree: Tree, ranks: u32) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::call::{Plan, Reduction};
+    use crate::call::{Plan, Reach, Reduction};
     use crate::portals::Combine;
     use lintel_claim::{Datatype, Operation};
 
@@ -156,8 +156,8 @@ mod tests {
                 Call::Scatter { root, bytes },
             ];
             for call in calls {
-                for algorithm in algorithms() {
-                    let Ok(plan) = Plan::new(call, algorithm, ranks, 4096) else {
+                for (algorithm, reach) in algorithms() {
+                    let Ok(plan) = Plan::new(call, algorithm, ranks, reach, 4096) else {
                         continue; // not by this one
                     };
                     for rank in [0, ranks / 2, root] {
@@ -175,8 +175,9 @@ mod tests {
         }
     }
 
-    fn algorithms() -> [Option<Algorithm>; 9] {
-        [
+    /// Each algorithm, for ranks of one node and of several.
+    fn algorithms() -> impl Iterator<Item = (Option<Algorithm>, Reach)> {
+        let algorithms = [
             None,
             Some(Algorithm::Dissemination),
             Some(Algorithm::RecursiveDoubling),
@@ -186,6 +187,12 @@ mod tests {
             Some(Algorithm::Tree(Tree::KAry(1))),
             Some(Algorithm::Tree(Tree::KAry(1000))),
             Some(Algorithm::Pipelined(Tree::KAry(2), 8192)),
-        ]
+        ];
+        let each = |reach| {
+            algorithms
+                .into_iter()
+                .map(move |algorithm| (algorithm, reach))
+        };
+        each(Reach::Node).chain(each(Reach::Network))
     }
 }
