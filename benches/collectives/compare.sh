@@ -7,7 +7,8 @@
 # PREFIX is where `cargo xtask dist --prefix PREFIX` has installed Lintel; RANKS are
 # 2 and 4 by default. ROUNDS (3) jobs of each take turns, so that a machine that
 # changes meanwhile changes for all; BUDGET (50) is the time for each point of a job in
-# milliseconds. An MPI that isn't installed (Debian: libopenmpi-dev openmpi-bin,
+# milliseconds. With NETWORK=udp or NETWORK=ofi each rank is a node of its own, and Open MPI
+# exchanges messages over TCP; MPICH, which can't be kept from shared memory, is left out. An MPI that isn't installed (Debian: libopenmpi-dev openmpi-bin,
 # libmpich-dev mpich) is left out.
 set -eu
 prefix=${1:?"say where Lintel is installed: compare.sh PREFIX [RANKS ...]"}
@@ -22,8 +23,11 @@ PKG_CONFIG_PATH=$prefix/lib/pkgconfig
 export PKG_CONFIG_PATH
 # shellcheck disable=SC2046 # flags are words
 cc -O2 -I"$prefix/include" "$here/latency.c" -o "$work/lintel" $(pkg-config --cflags --libs ptlcoll)
-kinds="shared offloaded host"
-for mpi in openmpi mpich; do
+network=${NETWORK:-}
+kinds=${network:+offloaded host}
+kinds=${kinds:-shared offloaded host}
+for mpi in openmpi ${network:-mpich}; do
+    [ "$mpi" != "$network" ] || continue
     if command -v "mpiexec.$mpi" >/dev/null &&
         "mpicc.$mpi" -O2 -DWITH_MPI "$here/latency.c" -o "$work/$mpi" 2>/dev/null; then
         kinds="$kinds $mpi"
@@ -33,10 +37,16 @@ for mpi in openmpi mpich; do
 done
 
 start() { # kind ranks
+    # shellcheck disable=SC2086 # options are words
     case $1 in
     shared) "$prefix/bin/yod" -n "$2" "$work/lintel" "$budget" ;;
-    offloaded | host) PTLCOLL_PROGRESS=$1 "$prefix/bin/yod" -n "$2" "$work/lintel" "$budget" ;;
-    openmpi) mpiexec.openmpi --allow-run-as-root --oversubscribe -n "$2" "$work/openmpi" "$budget" ;;
+    offloaded | host)
+        PTLCOLL_PROGRESS=$1 "$prefix/bin/yod" -n "$2" ${network:+--nodes $2 --nal $network} "$work/lintel" "$budget"
+        ;;
+    openmpi)
+        mpiexec.openmpi --allow-run-as-root --oversubscribe ${network:+--mca pml ob1 --mca btl tcp,self} \
+            -n "$2" "$work/openmpi" "$budget"
+        ;;
     mpich) mpiexec.mpich -n "$2" "$work/mpich" "$budget" ;;
     esac
 }
