@@ -7,9 +7,11 @@
 # PREFIX is where `cargo xtask dist --prefix PREFIX` has installed Lintel; RANKS are
 # 2 and 4 by default. ROUNDS (3) jobs of each take turns, so that a machine that
 # changes meanwhile changes for all; BUDGET (50) is the time for each point of a job in
-# milliseconds. With NETWORK=udp or NETWORK=ofi each rank is a node of its own, and Open MPI
-# exchanges messages over TCP; MPICH, which can't be kept from shared memory, is left out. An MPI that isn't installed (Debian: libopenmpi-dev openmpi-bin,
+# milliseconds. An MPI that isn't installed (Debian: libopenmpi-dev openmpi-bin,
 # libmpich-dev mpich) is left out.
+#
+# With NETWORK=udp or NETWORK=ofi each rank is a node of its own, and Open MPI exchanges
+# messages over TCP; MPICH, which uses shared memory all the same, is left out.
 set -eu
 prefix=${1:?"say where Lintel is installed: compare.sh PREFIX [RANKS ...]"}
 shift
@@ -24,10 +26,12 @@ export PKG_CONFIG_PATH
 # shellcheck disable=SC2046 # flags are words
 cc -O2 -I"$prefix/include" "$here/latency.c" -o "$work/lintel" $(pkg-config --cflags --libs ptlcoll)
 network=${NETWORK:-}
-kinds=${network:+offloaded host}
-kinds=${kinds:-shared offloaded host}
-for mpi in openmpi ${network:-mpich}; do
-    [ "$mpi" != "$network" ] || continue
+if [ -n "$network" ]; then
+    kinds="offloaded host" mpis=openmpi
+else
+    kinds="shared offloaded host" mpis="openmpi mpich"
+fi
+for mpi in $mpis; do
     if command -v "mpiexec.$mpi" >/dev/null &&
         "mpicc.$mpi" -O2 -DWITH_MPI "$here/latency.c" -o "$work/$mpi" 2>/dev/null; then
         kinds="$kinds $mpi"

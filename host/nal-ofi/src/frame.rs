@@ -185,6 +185,7 @@ impl Seal {
         words: &Words,
         table: &[u8],
     ) -> Prefix {
+        debug_assert_eq!(table.len(), header.sealed(), "its reader seals as much");
         let mut bytes = [0; PREFIX];
         let mut writer = Writer {
             bytes: &mut bytes,

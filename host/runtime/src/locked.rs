@@ -123,7 +123,8 @@ impl<O: Owner> Library<O> {
             core.wakeup.disarm_bell();
         }
         let after = self.note_activity(core);
-        let yields = core.wakeup.yields(polls * core.transports.nal.poll_cost());
+        let weight = core.transports.nal.poll_weight();
+        let yields = core.wakeup.yields(polls * weight);
         self.watch(core);
         let reader = match core.transports.queued {
             true => core.slow_reader(),

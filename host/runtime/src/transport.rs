@@ -95,7 +95,7 @@ const INLINE_POLLS: u32 = 6;
 /// What a poll that asks the system for datagrams counts for, in polls of shared memory, until a caller yields
 /// its processor. It costs 16 to 30, but in a stream pauses are some polls long, and a yield in each of them
 /// slows the stream by a tenth and more.
-const NETWORK_POLL_COST: u32 = 4;
+const NETWORK_POLL_WEIGHT: u32 = 4;
 
 /// Joins the networks that the settings name.
 ///
@@ -299,11 +299,11 @@ impl Transport {
         }
     }
 
-    /// What a poll costs, in polls of shared memory.
+    /// For how many polls of shared memory one counts until a caller yields.
     #[inline(always)]
-    pub(crate) fn poll_cost(&self) -> u32 {
+    pub(crate) fn poll_weight(&self) -> u32 {
         match self {
-            Transport::Routed(nal) if !nal.is_idle() => NETWORK_POLL_COST,
+            Transport::Routed(nal) if !nal.is_idle() => NETWORK_POLL_WEIGHT,
             _ => 1,
         }
     }
