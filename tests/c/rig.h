@@ -16,7 +16,7 @@
 
 #include "pmi.h"
 
-#define MAX_RANKS 16
+#define MAX_RANKS 128
 #define PATIENCE_MS 20000
 
 static int rig_rank = -1;

@@ -13,7 +13,8 @@ const HELLO: u64 = 2 << 32;
 
 /// How long a wait for a counter lasts before anything else is checked.
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// How long an operation may take before peers are probed, and between two rounds of probes.
+/// How long an operation of few ranks may take before peers are probed, and between two rounds of
+/// probes. See [`probe_interval`].
 const PROBE_INTERVAL: Duration = Duration::from_millis(100);
 /// Ranks that are probed at a time.
 const MAX_PROBES: usize = 16;
@@ -92,6 +93,8 @@ impl<P: Portals> Peers<P> {
             let next = (self.rank + distance) % processes.len();
             let previous = (self.rank + processes.len() - distance) % processes.len();
             self.hello(portals, &creation, (round as u64, next))?;
+            // If it takes long, that rank is the first to be asked.
+            self.next = previous;
             while portals.value(heard)?.success == 0 {
                 portals.wait(&[(heard, 1)], POLL_INTERVAL)?;
                 self.probe_some(portals, processes, creation.begun)?;
@@ -169,14 +172,13 @@ impl<P: Portals> Peers<P> {
         since: Instant,
     ) -> Result<()> {
         let now = Instant::now();
-        if now.duration_since(since) < PROBE_INTERVAL {
+        let interval = probe_interval(processes.len());
+        let is_soon = |before: Instant| now.duration_since(before) < interval;
+        if is_soon(since) {
             return Ok(());
         }
         self.poll_probes(portals, Duration::ZERO)?;
-        if self
-            .last
-            .is_some_and(|last| now.duration_since(last) < PROBE_INTERVAL)
-        {
+        if self.last.is_some_and(is_soon) {
             return Ok(());
         }
         self.last = Some(now);
@@ -189,5 +191,24 @@ impl<P: Portals> Peers<P> {
             }
         }
         Ok(())
+    }
+}
+
+/// How often a rank of so many probes others. All ranks probe all others if they wait for long, and
+/// open a connection for it: were the interval the same for many ranks that share few processors,
+/// probes would be most of what they do, and the cause that they wait.
+fn probe_interval(ranks: usize) -> Duration {
+    PROBE_INTERVAL * (ranks - 1).div_ceil(MAX_PROBES).max(1) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_ranks_probe_each_other_less_often() {
+        let intervals = [1, 2, 17, 18, 257].map(probe_interval);
+        let times = [1, 1, 1, 2, 16].map(|times| PROBE_INTERVAL * times);
+        assert_eq!(intervals, times);
     }
 }

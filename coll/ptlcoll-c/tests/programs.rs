@@ -143,6 +143,12 @@ fn results_are_right_among_many_ranks() {
     }
 }
 
+/// Those of one big node, which take turns here.
+#[test]
+fn results_are_right_among_more_ranks_than_a_node_has_processors() {
+    job("results", 70).ends_well();
+}
+
 #[test]
 fn results_are_right_whether_long_operations_are_copied_once_or_twice() {
     for (ranks, eager) in [(2, "0"), (5, "0"), (2, "18446744073709551615")] {

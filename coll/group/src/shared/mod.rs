@@ -79,8 +79,9 @@ type Wait<'a> = dyn FnMut(bool) -> Result<()> + 'a;
 const WITH_CHOICE: bool = true;
 const WITHOUT_CHOICE: bool = false;
 
-/// Ranks that read each other's memory: more of them go by messages, in fewer rounds.
-pub const MAX_SHARING_RANKS: usize = 64;
+/// Ranks that read each other's memory. More of them send messages, in fewer rounds: the bytes that a
+/// root scatters to all go through one area.
+pub const MAX_SHARING_RANKS: usize = 256;
 
 impl SharedMemory {
     /// Bytes of each rank's memory, which are zero at first.
