@@ -502,7 +502,7 @@ impl<S: Span> Interface<S> {
     ) -> Option<(Pieces<S>, PendingReply)> {
         self.work.responses += 1;
         let Some(index) = self.awaiting(response) else {
-            self.status.dropped.add(response.mlength);
+            self.drop_response(response);
             return None;
         };
         if !response.reply {
@@ -528,6 +528,20 @@ impl<S: Span> Interface<S> {
         Some((pieces, PendingReply { token }))
     }
 
+    /// Whether a process's response answers an operation that is under way to it, is of its kind, and is
+    /// the first one: another one is no news, or forged.
+    pub fn awaits(&self, from: ProcessId, response: &Response) -> bool {
+        let operation = self
+            .awaiting(response)
+            .and_then(|index| self.operations.at(index));
+        operation.is_some_and(|operation| operation.target() == from)
+    }
+
+    /// Counts a response that isn't [awaited](Self::awaits) (PTL_SR_DROP_COUNT).
+    pub fn drop_response(&mut self, response: &Response) {
+        self.status.dropped.add(response.mlength);
+    }
+
     /// The operation that a response answers: one of its kind, which it is the first to
     /// answer.
     fn awaiting(&self, response: &Response) -> Option<OperationIndex> {
@@ -547,11 +561,12 @@ impl<S: Span> Interface<S> {
     /// Ends a put whose acknowledgement has arrived, as [`on_response`](Self::on_response) does,
     /// but with one look at each table.
     ///
-    /// Returns false, and has done nothing, unless a put without lent memory awaits it, which has
-    /// succeeded and whose descriptor is active.
+    /// Returns false, and has done nothing, unless a put to that process without lent memory awaits it,
+    /// which has succeeded and whose descriptor is active.
     #[inline(always)]
     pub fn deliver_acknowledgement<H: Host<S>>(
         &mut self,
+        from: ProcessId,
         response: &Response,
         host: &mut H,
     ) -> bool {
@@ -560,8 +575,8 @@ impl<S: Span> Interface<S> {
         let Some(operation) = index.and_then(|index| self.operations.at(index)) else {
             return false;
         };
-        let (Some((source, generation)), true) = (operation.source, operation.is_plain_put())
-        else {
+        let is_its = operation.target() == from && operation.is_plain_put();
+        let (Some((source, generation)), true) = (operation.source, is_its) else {
             return false;
         };
         let descriptor = self.descriptors.get_mut(source, generation);

@@ -44,6 +44,12 @@ impl<S: Span> Interface<S> {
         descriptors.for_each(|descriptor| named(&mut descriptor.counter));
         let entries = self.entries.values_mut();
         entries.for_each(|entry| named(&mut entry.counter));
+        let receivers = self
+            .unexpected
+            .values_mut()
+            .filter_map(|header| header.receiver.as_mut());
+        receivers.for_each(|receiver| named(&mut receiver.counter));
+        self.forget_landings();
         self.counters.remove(index);
         Ok(())
     }

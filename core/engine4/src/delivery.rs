@@ -143,10 +143,11 @@ impl<S: Span> Interface<S> {
 
     /// Ends a put or an atomic that was acknowledged, as [`on_response`](Self::on_response)
     /// does, but with one look at each table. Returns false, and has done nothing, if it has
-    /// failed, lent its memory, or wants no acknowledgement.
+    /// failed, lent its memory, or wants no acknowledgement, or is another process's to acknowledge.
     #[inline(always)]
     pub fn deliver_acknowledgement<H: Host<S>>(
         &mut self,
+        from: ProcessId,
         response: &Response,
         host: &mut H,
     ) -> bool {
@@ -154,7 +155,8 @@ impl<S: Span> Interface<S> {
         let Some((index, operation)) = self.under_way(response.token).filter(|_| is_plain) else {
             return false;
         };
-        let (Some(source), true) = (operation.source, operation.is_copied_put()) else {
+        let is_its = operation.target == from && operation.is_copied_put();
+        let (Some(source), true) = (operation.source, is_its) else {
             return false;
         };
         let ended = Ended::new(operation, response);
@@ -173,10 +175,12 @@ impl<S: Span> Interface<S> {
     /// Ends a get or a fetching atomic whose reply came with its bytes, as
     /// [`on_response`](Self::on_response) and [`on_filled`](Self::on_filled) do together, but with
     /// one look at each table. `fill` moves the bytes to a span. Returns false, and has done
-    /// nothing, if the operation has failed, has lent its memory, or that is an I/O vector.
+    /// nothing, if the operation has failed, has lent its memory, or that is an I/O vector, or if it is
+    /// another process's to answer.
     #[inline(always)]
     pub fn deliver_reply<H: Host<S>>(
         &mut self,
+        from: ProcessId,
         response: &Response,
         fill: impl FnOnce(&mut H, S) -> NiFail,
         host: &mut H,
@@ -185,7 +189,8 @@ impl<S: Span> Interface<S> {
         let Some((index, operation)) = self.under_way(response.token).filter(|_| is_plain) else {
             return false;
         };
-        let (Some(sink), true) = (operation.sink, operation.is_copied_fetch()) else {
+        let is_its = operation.target == from && operation.is_copied_fetch();
+        let (Some(sink), true) = (operation.sink, is_its) else {
             return false;
         };
         let ended = Ended::new(operation, response);

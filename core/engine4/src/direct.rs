@@ -492,6 +492,7 @@ impl<S: Span> Interface<S> {
             target: plan.target,
             sending: false,
             referenced: false,
+            filling: false,
         };
         let response = Response {
             reply: plan.sink.is_some(),

@@ -4,6 +4,7 @@
 use crate::portal::Portal;
 use crate::unexpected::OverflowReceiver;
 use crate::{Host, Interface};
+use alloc::vec::Vec;
 use lintel_memory::{Buffer, Span};
 use lintel_types::{
     CounterIndex, EntryIndex, Error, Event, EventKind, Handle, Kind, List, MeOptions, PortalIndex,
@@ -112,14 +113,22 @@ impl<S: Span> Entry<S> {
             && self.spec.buffer.length().saturating_sub(self.local_offset) < self.spec.min_free
     }
 
-    /// Events that a message to this entry may cause: its own, and that of an
-    /// entry that unlinks.
+    /// Events that a message to this entry may cause: its own, and that of an entry that unlinks. On
+    /// the overflow list also that the memory is free then, and the overflow event if the header is
+    /// received before the message has landed.
     #[inline]
     pub(crate) fn most_events(&self) -> u32 {
-        let once = self.spec.options.contains(MeOptions::USE_ONCE);
+        let options = self.spec.options;
+        let once = options.contains(MeOptions::USE_ONCE);
         let unlinks = once || (self.locally_managed() && self.spec.min_free > 0);
-        let reported = !self.spec.options.contains(MeOptions::EVENT_UNLINK_DISABLE);
-        1 + u32::from(unlinks && reported)
+        let reported = unlinks && !options.contains(MeOptions::EVENT_UNLINK_DISABLE);
+        match self.list {
+            List::Priority => 1 + u32::from(reported),
+            List::Overflow => {
+                let remembered = !options.contains(MeOptions::UNEXPECTED_HDR_DISABLE);
+                1 + 2 * u32::from(reported) + u32::from(remembered)
+            }
+        }
     }
 
     /// Whether messages land in it, or unexpected headers point into it.
@@ -354,6 +363,17 @@ impl<S: Span> Interface<S> {
             );
         }
         self.entries.discard(index);
+    }
+
+    /// Discards all entries that name a portal table entry.
+    pub(crate) fn discard_entries_of(&mut self, portal: PortalIndex) {
+        let named = |(index, entry): (EntryIndex, &Entry<S>)| {
+            (entry.spec.portal == portal).then_some(index)
+        };
+        let named: Vec<EntryIndex> = self.entries.iter().filter_map(named).collect();
+        for index in named {
+            self.entries.discard(index);
+        }
     }
 
     #[inline(always)]

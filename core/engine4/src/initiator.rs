@@ -107,7 +107,7 @@ impl Transfer {
         let size = self.datatype.size() as u64;
         let limit = match self.verb {
             Verb::Atomic => limits.max_atomic_size,
-            Verb::Swap if self.operation.uses_compare() => size,
+            Verb::Swap if self.operation.uses_compare() => size.min(limits.max_fetch_atomic_size),
             _ => limits.max_fetch_atomic_size,
         };
         let fits = (self.verb == Verb::Swap) == self.operation.is_swap();
@@ -147,6 +147,8 @@ pub(crate) struct InFlight {
     pub(crate) sending: bool,
     /// Its memory is lent to the host until the response (rendezvous).
     pub(crate) referenced: bool,
+    /// Its reply has arrived, and is being moved: there is no second one.
+    pub(crate) filling: bool,
 }
 
 impl InFlight {
@@ -160,7 +162,7 @@ impl InFlight {
     /// Whether its reply ends it, and goes straight to its memory.
     #[inline(always)]
     pub(crate) fn is_copied_fetch(&self) -> bool {
-        self.sink.is_some() && !self.referenced && !self.sending
+        self.sink.is_some() && !self.referenced && !self.sending && !self.filling
     }
 
     /// What tools see of it.
@@ -571,6 +573,7 @@ impl<S: Span> Interface<S> {
                 target: plan.target,
                 sending: referenced && plan.source.is_some(),
                 referenced,
+                filling: false,
             })?,
             false => 0,
         };
@@ -679,13 +682,16 @@ impl<S: Span> Interface<S> {
         host: &mut H,
     ) -> Option<(Pieces<S>, PendingReply)> {
         self.work.responses += 1;
-        let (index, operation) = self.under_way(response.token)?;
+        let (index, operation) = self.awaiting(response)?;
         if response.reply && response.fail == NiFail::Ok && !response.placed {
             let length = response.mlength.min(operation.length);
             let pieces = match operation.sink.and_then(|sink| self.descriptors.at(sink)) {
                 Some(descriptor) => descriptor.buffer.pieces(operation.offset, length),
                 None => Pieces::none(),
             };
+            if let Some(operation) = self.operations.at_mut(index) {
+                operation.filling = true;
+            }
             return Some((
                 pieces,
                 PendingReply {
@@ -697,14 +703,27 @@ impl<S: Span> Interface<S> {
         None
     }
 
+    /// Whether a process's response answers an operation that is under way to it, is of its kind, and is
+    /// the first one: another one is no news, or forged.
+    pub fn awaits(&self, from: ProcessId, response: &Response) -> bool {
+        let awaiting = self.awaiting(response);
+        awaiting.is_some_and(|(_, operation)| operation.target == from)
+    }
+
+    /// The operation that a response answers: one of its kind, which it is the first to answer.
+    fn awaiting(&self, response: &Response) -> Option<(OperationIndex, &InFlight)> {
+        let (index, operation) = self.under_way(response.token)?;
+        let fits = operation.sink.is_some() == response.reply && !operation.filling;
+        fits.then_some((index, operation))
+    }
+
     /// The memory of an operation whose body stays in place, as many bytes as the response says: if
     /// it came from the operation's target, which has granted that the initiator moves them. Moved
     /// or not, the operation is under way until [`on_response`](Self::on_response).
     pub fn granted(&self, from: ProcessId, response: &Response) -> Option<Pieces<S>> {
-        let (_, operation) = self.under_way(response.token)?;
+        let (_, operation) = self.awaiting(response)?;
         let is_its = operation.referenced
             && operation.target == from
-            && operation.sink.is_some() == response.reply
             && response.mlength <= operation.length;
         let descriptor = self.descriptors.at(operation.sink.or(operation.source)?)?;
         let pieces = || descriptor.buffer.pieces(operation.offset, response.mlength);

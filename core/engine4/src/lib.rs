@@ -69,6 +69,8 @@ pub trait Host<S> {
     fn post(&mut self, queue: QueueIndex, event: &Event);
     /// How many events a queue can take before it drops one.
     fn free_slots(&mut self, queue: QueueIndex) -> usize;
+    /// How many events a queue holds.
+    fn queued(&mut self, queue: QueueIndex) -> usize;
     /// Makes a counter's new value visible.
     fn publish(&mut self, counter: CounterIndex, value: CountingEvent);
     /// How much is queued for a process.
@@ -330,6 +332,7 @@ impl<S: Span> Interface<S> {
         descriptors.for_each(|descriptor| named(&mut descriptor.queue));
         let portals = self.portals.iter_mut().flatten();
         portals.for_each(|portal| named(&mut portal.queue));
+        self.forget_landings();
         self.queues.remove(index);
         Ok(())
     }

@@ -97,7 +97,7 @@ impl<S: Span> Interface<S> {
         Ok(PortalIndex(index as u16))
     }
 
-    /// PtlPTFree.
+    /// PtlPTFree. Entries that triggered operations were to link there won't be.
     ///
     /// # Errors
     /// `ArgInvalid` for an index that isn't allocated, `PtInUse` while entries
@@ -114,6 +114,8 @@ impl<S: Span> Interface<S> {
         {
             self.forget_unexpected(HeaderIndex(slot));
         }
+        // Those are left that triggered operations would link, perhaps to another one in its place.
+        self.discard_entries_of(index);
         let freed = self.portals[index.position()].take();
         self.flow_controlled -= usize::from(freed.is_some_and(|portal| portal.flow_controlled()));
         Ok(())

@@ -85,6 +85,14 @@ impl<S: Span> Interface<S> {
         })
     }
 
+    /// What was found for puts holds no longer: a queue or a counter has ended.
+    pub(crate) fn forget_landings(&mut self) {
+        self.portals_changed += 1;
+        for portal in self.portals.iter_mut().flatten() {
+            portal.changed = self.portals_changed;
+        }
+    }
+
     /// Whether what was found for a put still holds.
     #[inline(always)]
     pub fn still_lands(&self, prepared: &PreparedLanding<S>) -> bool {

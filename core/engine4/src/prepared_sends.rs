@@ -142,6 +142,7 @@ impl<S: Span> Interface<S> {
             target: prepared.target,
             sending: false,
             referenced: false,
+            filling: false,
         });
         begun.ok()
     }

@@ -95,7 +95,7 @@ impl<S: Span> Interface<S> {
             Some(QueueState {
                 handle: self.queue_handle(index)?,
                 size: *size,
-                fill: size.saturating_sub(host.free_slots(index) as u64),
+                fill: host.queued(index) as u64,
             })
         };
         self.queues.iter().filter_map(state).collect()

@@ -589,7 +589,8 @@ impl<S: Span> Interface<S> {
 
     /// The entry's own events after the message's: PTL_EVENT_AUTO_UNLINK, the overflow event
     /// of a header that was assigned meanwhile, PTL_EVENT_AUTO_FREE (Portals 4.3, section
-    /// `Events and event queues`).
+    /// `Events and event queues`). Of the priority list the first one is also the last word on the
+    /// entry's memory, so it comes behind all messages that land there.
     #[inline(never)]
     pub(crate) fn finish_landing<H: Host<S>>(
         &mut self,
@@ -599,7 +600,14 @@ impl<S: Span> Interface<S> {
         fail: NiFail,
         host: &mut H,
     ) {
-        if unlinked {
+        let is_due = self
+            .entries
+            .at(entry)
+            .is_some_and(|entry| match entry.list {
+                List::Priority => !entry.linked && entry.landing == 0,
+                List::Overflow => unlinked,
+            });
+        if is_due {
             let disabled_by = MeOptions::EVENT_UNLINK_DISABLE;
             self.post_entry_event(entry, EventKind::AutoUnlink, disabled_by, host);
         }

@@ -212,6 +212,11 @@ impl<S: Span> Interface<S> {
     #[inline(never)]
     fn fire_ready<H: Host<S>>(&mut self, host: &mut H) {
         while let Some(operation) = self.ready.pop_front() {
+            // As many are under way as tokens can name: it waits, and what is released behind it, until
+            // one of them has ended.
+            if matches!(operation, Deferred::Transfer(_)) && self.operations.is_full() {
+                return self.ready.push_front(operation);
+            }
             self.triggered -= 1;
             self.work.fired += 1;
             self.fire(operation, host);

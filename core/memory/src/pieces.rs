@@ -88,10 +88,11 @@ impl<S> FromIterator<S> for Pieces<S> {
     }
 }
 
-/// Length of a list of spans in all, bytes.
+/// Length of a list of spans in all, bytes; at most 2^64 - 1, whatever lengths a peer names.
 #[inline]
 pub fn length<S: Span>(spans: &[S]) -> u64 {
-    spans.iter().map(|span| span.length()).sum()
+    let lengths = spans.iter().map(|span| span.length());
+    lengths.fold(0, u64::saturating_add)
 }
 
 /// The spans of at most `most` bytes from `offset` on, none of them empty.

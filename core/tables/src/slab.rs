@@ -83,6 +83,11 @@ impl<T, I: From<u16> + Into<u16>> Slab<T, I> {
         Ok((index.into(), slot.generation))
     }
 
+    /// Whether all slots are taken.
+    pub fn is_full(&self) -> bool {
+        self.live == u16::MAX as usize
+    }
+
     /// The value in a slot, whatever its generation.
     #[inline]
     pub fn at(&self, index: I) -> Option<&T> {

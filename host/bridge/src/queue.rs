@@ -123,20 +123,34 @@ impl QueueEnds {
         self.reserve.store(reserve, Ordering::Relaxed);
     }
 
-    /// Events that fit without touching the reserve.
+    /// Events that fit, in the reserve too.
     #[inline(always)]
     pub fn free_slots(&self) -> usize {
         let head = self.head.load(Ordering::Acquire);
         let used = self.tail.load(Ordering::Relaxed).wrapping_sub(head);
-        u64::from(self.count.load(Ordering::Relaxed)).saturating_sub(used) as usize
+        self.limit().saturating_sub(used) as usize
+    }
+
+    /// Events that it holds.
+    pub fn len(&self) -> usize {
+        let head = self.head.load(Ordering::Acquire);
+        let used = self.tail.load(Ordering::Relaxed).wrapping_sub(head);
+        used.min(self.limit()) as usize
+    }
+
+    /// Events beyond which the oldest one is dropped.
+    #[inline(always)]
+    fn limit(&self) -> u64 {
+        let [count, reserve] =
+            [&self.count, &self.reserve].map(|events| u64::from(events.load(Ordering::Relaxed)));
+        count + reserve
     }
 
     /// Appends an event, as words. One thread at a time may do so.
     #[inline(always)]
     pub fn push<const WORDS: usize>(&self, slots: &impl Slots, event: [u64; WORDS]) {
         let mut tail = self.tail.load(Ordering::Relaxed);
-        let limit = u64::from(self.count.load(Ordering::Relaxed))
-            + u64::from(self.reserve.load(Ordering::Relaxed));
+        let limit = self.limit();
         let used = tail.wrapping_sub(self.head.load(Ordering::Acquire));
         if used == 0 && tail % slots.count() >= WARM {
             tail = self.rewind(tail, slots.count());

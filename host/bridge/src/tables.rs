@@ -17,6 +17,8 @@ pub trait Tables: Send + Sync {
     fn post(&self, queue: QueueIndex, event: &Event);
     /// Events that a queue can take without losing one.
     fn free_slots(&self, queue: QueueIndex) -> usize;
+    /// Events that a queue holds.
+    fn queued(&self, queue: QueueIndex) -> usize;
     /// Publishes a counter's value.
     fn publish(&self, counter: CounterIndex, value: CountingEvent);
     /// Opens a queue for `count` events.
@@ -218,6 +220,10 @@ impl Tables for SharedTables {
 
     fn free_slots(&self, queue: QueueIndex) -> usize {
         self.ends(queue.position()).map_or(0, QueueEnds::free_slots)
+    }
+
+    fn queued(&self, queue: QueueIndex) -> usize {
+        self.ends(queue.position()).map_or(0, QueueEnds::len)
     }
 
     fn begin_counter(&self, handle: Handle) {

@@ -1,6 +1,6 @@
 //! The bytes of a message until it has arrived.
 
-use lintel_claim::{Claim, Region, copy};
+use lintel_claim::{Claim, Region, copy, gather};
 
 /// Bytes that are kept in the body itself.
 const SMALL: usize = 56;
@@ -96,13 +96,6 @@ fn in_scratch(bytes: &[u8], scratch: &Region) -> Claim {
     let claim = scratch.claim().slice(0, bytes.len() as u64);
     claim.write(bytes);
     claim
-}
-
-fn gather(pieces: &[Claim], into: &mut [u8]) {
-    let mut at = 0;
-    for piece in pieces {
-        at += piece.read(&mut into[at..]);
-    }
 }
 
 /// Copies a message to its receive buffer, and a zero behind it: a program of the public

@@ -56,7 +56,7 @@ pub(crate) fn with_buffer<R>(from: u64, length: u64, f: impl FnOnce(Claim) -> R)
     // A thread that ends may copy when its own buffer is gone.
     let region = REGION.try_with(Region::clone);
     let region = region.unwrap_or_else(|_| self::region());
-    let offset = (from + PAGE / 2) % PAGE;
+    let offset = from.wrapping_add(PAGE / 2) % PAGE;
     f(region.claim().slice(offset, length.min(BUFFER)))
 }
 

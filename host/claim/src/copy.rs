@@ -72,6 +72,16 @@ pub fn copy_vectored(from: &[Claim], to: &[Claim]) -> u64 {
     }
 }
 
+/// Copies claimed memory, piece by piece, to bytes of this process alone; returns how many were
+/// copied.
+pub fn gather(from: &[Claim], into: &mut [u8]) -> usize {
+    let mut at = 0;
+    for piece in from {
+        at += piece.read(&mut into[at..]);
+    }
+    at
+}
+
 /// Moves `length` bytes; the ranges may overlap.
 ///
 /// # Safety

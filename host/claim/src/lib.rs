@@ -53,7 +53,7 @@ mod region;
 pub use atomic::{atomic, fetch_atomic, swap, word_atomic};
 pub use claim::{Claim, WordClaim, prefetch_to_write};
 pub use combine::{combine, combine_bytes, combine_into, combine_with};
-pub use copy::{SHORT, copy, copy_long, copy_short, copy_vectored};
+pub use copy::{SHORT, copy, copy_long, copy_short, copy_vectored, gather};
 pub use cross_memory::{CrossMemoryError, Key, RemoteMemory, RemoteSpan, copy_checked};
 pub use datagram::{MAX_PIECES, receive_datagram, receive_gso_batch, send_datagram, take_report};
 pub use deferred::Deferred;

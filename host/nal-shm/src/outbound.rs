@@ -9,7 +9,7 @@ use crate::parts::Joining;
 use crate::private_entries::{Away, Silent};
 use crate::record::{FORM_SHIFT, Form};
 use crate::tally::Tally;
-use lintel_claim::{Claim, Key, Lease, Lent, Loan, copy_vectored};
+use lintel_claim::{Claim, Key, Lease, Lent, Loan, gather};
 use lintel_memory::{length, part};
 use lintel_presence::{
     OpenError, Segment, caller_waits, helper_defers_acknowledgements, helper_sleeps, is_armed,
@@ -470,7 +470,7 @@ impl Peer {
         let mut copy = operand.map_or_else(Vec::new, |operand| operand.to_vec());
         let ahead = copy.len();
         copy.resize(ahead + length(pieces) as usize, 0);
-        copy_vectored(pieces, &[bytes(&copy[ahead..])]);
+        gather(pieces, &mut copy[ahead..]);
         let form = match copy.len() {
             0..=MAX_PAYLOAD => Form::Inline,
             _ => Form::Announced,
@@ -499,8 +499,8 @@ impl Peer {
         }
         self.tally.chunks += sent.div_ceil(CHUNK);
         if sent < total || !whole {
-            let rest = vec![0; (total - sent) as usize];
-            copy_vectored(&part(pieces, sent, total), &[bytes(&rest[..])]);
+            let mut rest = vec![0; (total - sent) as usize];
+            gather(&part(pieces, sent, total), &mut rest);
             self.wait_with(Waiting {
                 begun: whole,
                 ..Waiting::new(words, Form::Announced, Body::Copied(rest))
@@ -817,8 +817,7 @@ fn take_lane(segment: &Segment) -> Result<usize, ConnectError> {
 
 /// Bytes of ours as the source of a copy.
 fn bytes(bytes: &[u8]) -> Claim {
-    // SAFETY: callers use the claim while the borrow lasts, and as a source; `copy`
-    // has made the one place that it writes to and shares it with no other code.
+    // SAFETY: callers use the claim while the borrow lasts, and as a source only.
     unsafe { Claim::new(bytes.as_ptr().cast_mut(), bytes.len() as u64) }
 }
 

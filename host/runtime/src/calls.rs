@@ -232,13 +232,16 @@ impl<O: Owner> Library<O> {
     /// # Errors
     /// `ArgInvalid` for a handle that isn't a live counter.
     pub fn counter_free(&self, handle: Handle) -> Result<()> {
+        self.withdraw_published(handle);
         self.with(handle, |interface, effects| {
             interface.counter_free(handle)?;
             effects.tables.end_counter(handle);
             // For those who wait for it.
             effects.transports.activity = true;
             Ok(())
-        })
+        })?;
+        self.withdraw_published(handle);
+        Ok(())
     }
 
     /// PtlNIStatus.
@@ -324,8 +327,8 @@ impl<O: Owner> Library<O> {
             if queue != Handle::EQ_NONE {
                 let queue = QueueIndex(queue.index());
                 let portals = interface.flow_controlled_portals(queue);
-                // A message, its entry's unlinking, and the disabling for each.
-                effects.tables.set_reserve(queue, portals * 4);
+                // What a message may cause at most, and the disabling, for each.
+                effects.tables.set_reserve(queue, portals * 5);
             }
             Ok(index)
         })

@@ -481,7 +481,7 @@ impl<O: Owner> Core<O> {
             }
             None => match Message::kind(words[0]) {
                 Kind::Acknowledgements => self.deliver_acknowledgements(origin, words),
-                Kind::Acknowledgement => self.deliver_acknowledgement(words),
+                Kind::Acknowledgement => self.deliver_acknowledgement(origin, words),
                 Kind::Exchange => self.deliver_exchange(origin, words, body),
                 _ => (self.protocol).deliver(&mut self.transports, origin, words, body),
             },

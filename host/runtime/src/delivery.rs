@@ -56,20 +56,20 @@ impl<O: Owner> Core<O> {
                 Verb::Get => self.deliver_get(origin, &request),
                 _ => self.deliver_atomic(origin, &request, body),
             },
-            Ok(Message::Response(response)) => self.deliver_reply(&response, body),
+            Ok(Message::Response(response)) => self.deliver_reply(origin, &response, body),
             _ => false,
         }
     }
 
     #[inline(always)]
-    fn deliver_reply(&mut self, response: &Response, body: Claim) -> bool {
+    fn deliver_reply(&mut self, origin: Origin, response: &Response, body: Claim) -> bool {
         let Some((interface, mut effects)) = self.interface(response.interface) else {
             return false;
         };
         let fill = |effects: &mut Effects<'_, O>, span| {
             O::Mover::deposit_reply(effects.owner, body, &Pieces::One(span))
         };
-        interface.deliver_reply(response, fill, &mut effects)
+        interface.deliver_reply(origin.process, response, fill, &mut effects)
     }
 
     #[inline(always)]
@@ -139,13 +139,13 @@ impl<O: Owner> Core<O> {
 
     /// Ends an operation that was acknowledged in one step; false if it takes more.
     #[inline(never)]
-    pub(crate) fn deliver_acknowledgement(&mut self, words: &Words) -> bool {
+    pub(crate) fn deliver_acknowledgement(&mut self, origin: Origin, words: &Words) -> bool {
         let Some(response) = Response::parse_acknowledgement(words) else {
             return false;
         };
         let opened = self.interface(response.interface);
         opened.is_some_and(|(interface, mut effects)| {
-            interface.deliver_acknowledgement(&response, &mut effects)
+            interface.deliver_acknowledgement(origin.process, &response, &mut effects)
         })
     }
 
@@ -168,7 +168,7 @@ impl<O: Owner> Core<O> {
             let Some(response) = interface.response_by_token(token) else {
                 continue;
             };
-            if !interface.deliver_acknowledgement(&response, &mut effects) {
+            if !interface.deliver_acknowledgement(origin.process, &response, &mut effects) {
                 self.on_response(origin, &response, Payload::Placed);
             }
         }

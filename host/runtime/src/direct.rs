@@ -23,23 +23,19 @@ impl<M: Memory<Span = Claim>> Mover<M> for Direct {
     fn deposit(memory: &M, from: Claim, to: &Pieces<Claim>, extent: Extent) -> NiFail {
         if let Pieces::One(to) = to {
             if extent.is_accessible {
-                copy(from, *to);
-                return NiFail::Ok;
+                return copied_all(Ok(copy(from, *to)), extent.length);
             }
         }
         let to = to.as_slice();
         if extent.is_accessible || extent.length == 0 {
-            copy_vectored(&[from], to);
-            return NiFail::Ok;
+            return copied_all(Ok(copy_vectored(&[from], to)), extent.length);
         }
-        match memory.copy_in(&[from], to) {
+        let copied = match memory.copy_in(&[from], to) {
             // Then the memory is touched after all, and a wrong address is the program's.
-            Err(CrossMemoryError::Denied) => {
-                copy_vectored(&[from], to);
-                NiFail::Ok
-            }
-            copied => copied_all(copied, extent.length),
-        }
+            Err(CrossMemoryError::Denied) => Ok(copy_vectored(&[from], to)),
+            copied => copied,
+        };
+        copied_all(copied, extent.length)
     }
 
     #[inline(always)]

@@ -43,6 +43,10 @@ impl<O: Owner> Host<O::Span> for Effects<'_, O> {
         self.tables.free_slots(queue)
     }
 
+    fn queued(&mut self, queue: QueueIndex) -> usize {
+        self.tables.queued(queue)
+    }
+
     #[inline(always)]
     fn publish(&mut self, counter: CounterIndex, value: CountingEvent) {
         self.tables.publish(counter, value);

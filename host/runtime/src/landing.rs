@@ -76,6 +76,8 @@ impl<O: Owner> Core<O> {
                 }
                 // No byte of it lands.
                 Payload::Lent(_) | Payload::Placed => NiFail::Ok,
+                // The sender has announced fewer bytes than its header.
+                Payload::Streamed(length) if length < landed.mlength() => NiFail::Segv,
                 Payload::Streamed(_) => return self.land_stream(origin, pieces, landed),
             },
             Verb::Get => return self.answer_get(origin, &pieces, landed),
@@ -235,6 +237,10 @@ impl<O: Owner> Core<O> {
 
     #[inline]
     pub(crate) fn on_response(&mut self, origin: Origin, response: &Response, payload: Payload) {
+        let opened = self.interfaces[response.interface.position()].as_ref();
+        if !opened.is_some_and(|opened| opened.interface.awaits(origin.process, response)) {
+            return;
+        }
         let settled = O::Mover::settle(&mut self.staged, &self.owner, &response.into());
         let changed;
         let response = match settled {
@@ -255,6 +261,9 @@ impl<O: Owner> Core<O> {
             Payload::Inline(claim) => {
                 let fail = O::Mover::deposit_reply(effects.owner, claim, &pieces);
                 interface.on_filled(pending, fail, &mut effects);
+            }
+            Payload::Streamed(length) if length < pieces.length() => {
+                interface.on_filled(pending, NiFail::Segv, &mut effects);
             }
             Payload::Streamed(_) => self.stream_reply(origin, number, pieces, pending),
             Payload::Lent(_) | Payload::Placed => {
@@ -416,8 +425,9 @@ impl<O: Owner> Core<O> {
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::{MEMORY, Network};
-    use lintel_types::{Error, EventKind};
+    use crate::testing::{MEMORY, Network, put_of};
+    use lintel_nal::{Nal, Outgoing};
+    use lintel_types::{Error, EventKind, NiFail};
     use std::sync::atomic::Ordering;
 
     #[test]
@@ -454,5 +464,30 @@ mod tests {
         drop(target);
         initiator.get(&initiator, 8);
         assert_eq!(initiator.event().mlength, 8, "it goes on");
+    }
+
+    /// Neither way to land a put takes bytes for granted that didn't come.
+    #[test]
+    fn a_put_with_fewer_bytes_than_its_header_says_fails_at_the_target() {
+        let network = Network::default();
+        let (initiator, target) = (network.peer(1), network.peer(2));
+        let interface = initiator.descriptor.interface();
+        let put = put_of(initiator.descriptor, target.me, 16).request(interface, 0);
+        for bytes in [16, 8, 0] {
+            let piece = initiator.memory.claim().slice(0, bytes);
+            let copied = Outgoing::Copied {
+                operand: None,
+                pieces: &[piece],
+            };
+            let mut sender = network.transport(initiator.me);
+            let sent = sender.send(target.me, &put.to_words(), copied);
+            assert_eq!(sent, Ok(()));
+            let event = target.event();
+            let expected = match bytes {
+                16 => (NiFail::Ok, 16),
+                _ => (NiFail::Segv, 0),
+            };
+            assert_eq!((event.ni_fail, event.mlength), expected);
+        }
     }
 }

@@ -162,6 +162,7 @@ impl Source<'_> {
 
 /// How a copy by the system ends for the peer. An owner whose process has ended before its
 /// session did is unreachable; its memory wasn't at fault.
+#[inline(always)]
 pub(crate) fn copied_all(copied: Result<u64, CrossMemoryError>, wanted: u64) -> NiFail {
     match copied {
         Ok(bytes) if bytes >= wanted => NiFail::Ok,

@@ -198,7 +198,7 @@ impl Library<LocalProcess> {
     #[inline(always)]
     pub(crate) fn counter_reached(&self, handle: Handle, test: u64) -> Option<CountingEvent> {
         let value = self.tables_of(handle).counter(handle).ok()?.value();
-        is_reached(value, test).then_some(value)
+        (is_reached(value, test) && !self.is_aborted()).then_some(value)
     }
 
     /// PtlCTWait and PtlCTPoll: the first counter whose successes have reached its

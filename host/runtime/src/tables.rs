@@ -111,6 +111,10 @@ impl Tables for LocalTables {
         self.queue_at(queue).ends.free_slots()
     }
 
+    fn queued(&self, queue: QueueIndex) -> usize {
+        self.queue_at(queue).ends.len()
+    }
+
     #[inline(always)]
     fn publish(&self, counter: CounterIndex, value: CountingEvent) {
         self.counter_at(counter).set(value);

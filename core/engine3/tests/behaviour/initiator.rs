@@ -502,8 +502,11 @@ fn a_response_that_answers_no_operation_is_dropped() {
             ..reply
         },
     ] {
+        assert!(!node.interface.awaits(process(TO), &wrong));
         assert!(node.on_response(&wrong).is_none());
     }
+    assert!(!node.interface.awaits(process(TO + 1), &reply));
+    assert!(node.interface.awaits(process(TO), &reply));
     let (_, pending) = node.on_response(&reply).expect("it is awaited");
     assert!(node.on_response(&reply).is_none(), "the second of its kind");
     node.on_filled(pending, NiFail::Ok);

@@ -226,8 +226,16 @@ impl Node {
 
     /// An acknowledgement arrives and ends its put in one step; false if it takes more.
     pub fn deliver_acknowledgement(&mut self, response: &Response) -> bool {
+        let from = self.answerer(response);
         let host = &mut self.host;
-        self.interface.deliver_acknowledgement(response, host)
+        self.interface.deliver_acknowledgement(from, response, host)
+    }
+
+    /// Who is to answer an operation by such a response; any process, if there is none.
+    pub fn answerer(&self, response: &Response) -> ProcessId {
+        let mut all = (0..8).map(process);
+        let answers = |from: &ProcessId| self.interface.awaits(*from, response);
+        all.find(answers).unwrap_or(process(0))
     }
 
     /// A request arrives and lands at once: where its bytes went, unless it was dropped.

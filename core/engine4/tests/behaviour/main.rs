@@ -11,6 +11,7 @@ mod matching;
 mod overflow;
 mod portal;
 mod repeated_landings;
+mod responses;
 mod searching;
 mod target;
 mod triggered;

@@ -492,3 +492,48 @@ fn freeing_a_portal_forgets_its_unexpected_messages() {
         "the header is free again"
     );
 }
+
+#[test]
+fn a_counter_that_has_ended_counts_no_message_claimed_while_it_lands() {
+    let (mut node, portal) = target();
+    node.append(quiet(portal), List::Overflow);
+    let landed = node.begin(process(1), &request(portal));
+    let counter = node.counter();
+    node.append(
+        EntrySpec {
+            options: QUIET | MeOptions::USE_ONCE | MeOptions::EVENT_CT_OVERFLOW,
+            counter,
+            ..quiet(portal)
+        },
+        List::Priority,
+    );
+    node.interface.counter_free(counter).unwrap();
+    let next = node.counter();
+    assert_eq!(next.index(), counter.index(), "it takes the place");
+    node.on_landed(landed, NiFail::Ok);
+    assert_eq!(node.count(next), (0, 0));
+}
+
+/// Its memory is the program's again once it is unlinked.
+#[test]
+fn an_entry_of_the_priority_list_reports_its_unlinking_behind_all_that_land_in_it() {
+    let (mut node, portal) = target();
+    node.append(
+        EntrySpec {
+            options: QUIET | MeOptions::MANAGE_LOCAL,
+            min_free: 990,
+            ..quiet(portal)
+        },
+        List::Priority,
+    );
+    let of = |length| Request {
+        length,
+        ..request(portal)
+    };
+    let first = node.begin(process(1), &of(8));
+    let last = node.begin(process(2), &of(8));
+    node.on_landed(last, NiFail::Ok);
+    assert_eq!(node.kinds(), [EventKind::Put]);
+    node.on_landed(first, NiFail::Ok);
+    assert_eq!(node.kinds(), [EventKind::Put, EventKind::AutoUnlink]);
+}

@@ -3,8 +3,8 @@
 use crate::rig::*;
 use lintel_engine4::EntrySpec;
 use lintel_types::{
-    Error, EventKind, Handle, Limits, List, MeOptions, NiFail, PT_ANY, PortalIndex, PtOptions,
-    QueueIndex,
+    CountingEvent, Error, EventKind, Handle, Limits, List, MeOptions, NiFail, PT_ANY, PortalIndex,
+    PtOptions, QueueIndex,
 };
 use lintel_wire::Request;
 
@@ -438,4 +438,65 @@ fn entries_beyond_the_limits_are_refused_and_change_nothing() {
     assert_eq!(node.kinds(), [EventKind::Link; 3]);
     node.interface.unlink(second).unwrap();
     node.append(entry(portal), List::Overflow);
+}
+
+/// A message to the overflow list, that its entry is unlinked, that the header is received, and that
+/// the memory is free.
+#[test]
+fn flow_control_leaves_room_for_all_that_a_message_to_the_overflow_list_may_cause() {
+    for (headers, most) in [(true, 4), (false, 3)] {
+        let mut node = node();
+        let queue = QueueIndex(node.queue.index());
+        let portal = node.portal(PtOptions::FLOWCTRL);
+        let mut options = MeOptions::OP_PUT | MeOptions::EVENT_LINK_DISABLE | MeOptions::USE_ONCE;
+        if !headers {
+            options |= MeOptions::UNEXPECTED_HDR_DISABLE;
+        }
+        let spec = EntrySpec {
+            options,
+            ..entry(portal)
+        };
+        node.append(spec.clone(), List::Overflow);
+        // One is for the disabling.
+        node.host.capacity.insert(queue, most);
+        let taken = node.take(process(1), &request(portal));
+        let refused = taken.response.map(|response| response.fail);
+        assert_eq!(refused, Some(NiFail::PtDisabled));
+        node.interface.portal_enable(portal).unwrap();
+        node.events();
+        node.host.capacity.insert(queue, most + 1);
+        let landed = node.begin(process(1), &request(portal));
+        let receiver = EntrySpec {
+            options: options | MeOptions::EVENT_UNLINK_DISABLE,
+            ..spec
+        };
+        node.append(receiver, List::Priority);
+        node.on_landed(landed, NiFail::Ok);
+        assert_eq!(node.kinds().len(), most);
+    }
+}
+
+#[test]
+fn an_entry_that_was_to_be_linked_is_not_linked_to_another_portal_table_entry() {
+    let mut node = node();
+    let portal = node.portal(PtOptions::empty());
+    let counter = node.counter();
+    let (interface, host) = (&mut node.interface, &mut node.host);
+    let spec = entry(portal);
+    let appended = interface.trigger_append(spec, List::Priority, counter, 1, host);
+    assert!(appended.is_ok());
+    assert_eq!(interface.portal_free(portal), Ok(()));
+    assert_eq!(node.portal(PtOptions::empty()), portal);
+    let one = CountingEvent {
+        success: 1,
+        failure: 0,
+    };
+    let (interface, host) = (&mut node.interface, &mut node.host);
+    interface.counter_inc(counter, one, host).unwrap();
+    assert_eq!(node.kinds(), []);
+    assert_eq!(
+        node.interface.portal_free(portal),
+        Ok(()),
+        "it has no entry"
+    );
 }

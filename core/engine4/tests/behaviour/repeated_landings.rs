@@ -11,6 +11,7 @@ struct Target {
     node: Node,
     portal: PortalIndex,
     entry: Handle,
+    counter: Handle,
     first: PreparedLanding<Ghost>,
 }
 
@@ -32,6 +33,7 @@ impl Target {
             node,
             portal,
             entry,
+            counter,
             first,
         }
     }
@@ -184,4 +186,19 @@ fn what_reports_it_follows_the_options_of_its_entry() {
     let bytes = MeOptions::EVENT_CT_COMM | MeOptions::EVENT_CT_BYTES;
     let counted = Target::new(PUT | bytes | MeOptions::EVENT_COMM_DISABLE);
     assert_eq!(counted.first.counts().first_by(8), 8);
+}
+
+#[test]
+fn none_lands_once_its_queue_or_counter_has_ended_and_another_takes_the_slot() {
+    for counts in [false, true] {
+        let mut target = Target::new(PUT | MeOptions::EVENT_CT_COMM);
+        let put = put_to(target.portal);
+        assert!(target.land(&put).is_some());
+        let (queue, counter) = (target.node.queue, target.counter);
+        match counts {
+            true => target.node.interface.counter_free(counter).unwrap(),
+            false => target.node.interface.queue_free(queue).unwrap(),
+        }
+        assert_eq!(target.land(&put), None);
+    }
 }

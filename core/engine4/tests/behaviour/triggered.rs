@@ -4,9 +4,9 @@ use crate::rig::*;
 use lintel_engine4::{Deferred, DescriptorSpec, EntrySpec};
 use lintel_types::{
     AckRequest, CountingEvent, Error, EventKind, Handle, InterfaceNumber, Limits, List, MdOptions,
-    MeOptions, PtOptions,
+    MeOptions, NiFail, PtOptions,
 };
-use lintel_wire::Request;
+use lintel_wire::{Request, Response};
 
 const ONE: CountingEvent = CountingEvent {
     success: 1,
@@ -405,4 +405,36 @@ fn an_append_beyond_the_limit_of_operations_holds_no_entry() {
         assert_eq!(appended.map(drop), wanted);
     }
     node.append(entry(portal), List::Priority);
+}
+
+/// A token names one of 65,535 operations.
+#[test]
+fn operations_beyond_those_that_can_be_under_way_begin_once_others_have_ended() {
+    const COUNT: usize = 65_540;
+    let limits = Limits {
+        max_triggered_ops: 100_000,
+        ..Limits::DEFAULT
+    };
+    let mut node = Wire::with_limits(1, MATCHING, limits).nodes.remove(0);
+    let (sink, counter) = (node.descriptor(), node.counter());
+    for _ in 0..COUNT {
+        let get = Deferred::Transfer(Box::new(get(sink, process(1), 0)));
+        trigger(&mut node, get, counter, 1).unwrap();
+    }
+    inc(&mut node, counter, 1, 0);
+    assert_eq!(node.host.sent.len(), 65_535);
+    while let Some(sent) = node.host.sent.pop_front() {
+        node.on_response(&Response {
+            reply: true,
+            interface: InterfaceNumber::new(true, false),
+            placed: true,
+            silent: false,
+            token: sent.request.token,
+            mlength: 8,
+            offset: 0,
+            list: List::Priority,
+            fail: NiFail::Ok,
+        });
+    }
+    assert_eq!(node.kinds().len(), COUNT);
 }

@@ -78,6 +78,10 @@ impl Host<Ghost> for Recorder {
             .map_or(usize::MAX, |capacity| capacity.saturating_sub(held))
     }
 
+    fn queued(&mut self, queue: QueueIndex) -> usize {
+        self.events.get(&queue).map_or(0, Vec::len)
+    }
+
     fn publish(&mut self, counter: CounterIndex, value: CountingEvent) {
         self.counters.insert(counter, value);
     }
@@ -368,10 +372,18 @@ impl Node {
         }
     }
 
+    /// Who is to answer an operation by such a response; any process, if there is none.
+    pub fn answerer(&self, response: &Response) -> ProcessId {
+        let mut all = (0..8).map(process);
+        let answers = |from: &ProcessId| self.interface.awaits(*from, response);
+        all.find(answers).unwrap_or(process(0))
+    }
+
     pub fn on_response(&mut self, response: &Response) -> Option<(Pieces<Ghost>, PendingReply)> {
+        let from = self.answerer(response);
         let (interface, host) = (&mut self.interface, &mut self.host);
         // What can be done in one step is the same in more.
-        match interface.deliver_acknowledgement(response, host) {
+        match interface.deliver_acknowledgement(from, response, host) {
             true => None,
             false => interface.on_response(response, host),
         }

@@ -104,6 +104,7 @@ impl<O: Owner3> Portals3<O> {
     pub(crate) fn deliver_acknowledgement(
         &mut self,
         transports: &mut Transports,
+        origin: Origin,
         words: &Words,
     ) -> bool {
         let Some(response) = Response::parse_acknowledgement(words) else {
@@ -111,7 +112,7 @@ impl<O: Owner3> Portals3<O> {
         };
         let opened = self.interface(transports);
         opened.is_some_and(|(interface, mut effects)| {
-            interface.deliver_acknowledgement(&response, &mut effects)
+            interface.deliver_acknowledgement(origin.process, &response, &mut effects)
         })
     }
 
@@ -129,6 +130,8 @@ impl<O: Owner3> Portals3<O> {
                 let parts = self.move_parts(transports);
                 O::Mover::fetch(parts, origin, &loan, pieces.as_slice())
             }
+            // The sender has announced fewer bytes than its header.
+            (Verb::Put, Payload::Streamed(length)) if length < landed.mlength() => NiFail::Segv,
             (Verb::Put, Payload::Streamed(_)) => {
                 return self.land_stream(transports, origin, pieces, landed);
             }
@@ -291,6 +294,11 @@ impl<O: Owner3> Portals3<O> {
         response: &Response,
         payload: Payload,
     ) {
+        match self.interface(transports) {
+            Some((interface, _)) if interface.awaits(origin.process, response) => {}
+            Some((interface, _)) => return interface.drop_response(response),
+            None => return,
+        }
         let settled = O::Mover::settle(&mut self.staged, &self.owner, &response.into());
         let fail = settled.unwrap_or(response.fail);
         let response = Response { fail, ..*response };
@@ -304,6 +312,9 @@ impl<O: Owner3> Portals3<O> {
             Payload::Inline(bytes) => {
                 let fail = O::Mover::deposit_reply(effects.owner, bytes, &pieces);
                 interface.on_filled(pending, fail, &mut effects);
+            }
+            Payload::Streamed(length) if length < pieces.length() => {
+                interface.on_filled(pending, NiFail::Segv, &mut effects);
             }
             Payload::Streamed(_) => self.stream_reply(transports, origin, pieces, pending),
             Payload::Lent(_) | Payload::Placed => {

@@ -121,7 +121,7 @@ impl<O: Owner3> Protocol<O> for Portals3<O> {
         }
         match Request::parse_put(words) {
             Some(put) => self.deliver_put(transports, origin, &put, body),
-            None => self.deliver_acknowledgement(transports, words),
+            None => self.deliver_acknowledgement(transports, origin, words),
         }
     }
 

@@ -115,6 +115,7 @@ impl Model {
             source,
             sink,
             sending: referenced,
+            filling: false,
             serial,
             token: 0,
         };
@@ -211,12 +212,12 @@ impl Model {
 
     /// Where a reply goes that must be put in place first.
     pub fn on_response(&mut self, response: &Response) -> Option<Vec<Ghost>> {
-        let found = self
-            .operations
-            .iter()
-            .find(|operation| operation.token == response.token);
-        let operation = found?.clone();
-        if response.reply && response.fail == NiFail::Ok && !response.placed {
+        let mut operations = self.operations.iter_mut();
+        let found = operations.find(|operation| operation.token == response.token);
+        let awaiting = found.filter(|operation| !operation.filling)?;
+        awaiting.filling = response.reply && response.fail == NiFail::Ok && !response.placed;
+        let operation = awaiting.clone();
+        if operation.filling {
             let sink = self.md(operation.sink?).ok()?;
             let length = response.mlength.min(operation.transfer.length);
             return Some(run(&sink.buffer, operation.transfer.sink_offset, length));

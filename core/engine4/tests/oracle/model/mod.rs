@@ -94,6 +94,8 @@ struct Operation {
     source: Option<Handle>,
     sink: Option<Handle>,
     sending: bool,
+    /// Its reply is being moved.
+    filling: bool,
     serial: u64,
     token: u32,
 }
@@ -477,16 +479,9 @@ impl Model {
         if self.entries.iter().find(here).is_some() || self.landing_at(index) > 0 {
             return Err(Error::PtInUse);
         }
-        let gone = |header: &&Header| header.arrival.request.portal == index;
-        let spent: Vec<Handle> = self
-            .headers
-            .iter()
-            .filter(gone)
-            .map(|header| header.arrival.entry)
-            .collect();
         self.headers
             .retain(|header| header.arrival.request.portal != index);
-        self.entries.retain(|entry| !spent.contains(&entry.name));
+        self.entries.retain(|entry| entry.spec.portal != index);
         self.portals[index.position()] = None;
         Ok(())
     }
@@ -826,10 +821,16 @@ impl Model {
     }
 }
 
-/// A message's own event, and that of an entry that unlinks.
-fn most_events(spec: &Spec) -> usize {
+/// A message's own event, and that of an entry that unlinks; on the overflow list also that of memory
+/// that is free, and that of a header that is received.
+fn most_events(spec: &Spec, list: List) -> usize {
     let once = spec.options.contains(MeOptions::USE_ONCE);
     let may_fill = spec.options.contains(MeOptions::MANAGE_LOCAL) && spec.min_free > 0;
     let posts = !spec.options.contains(MeOptions::EVENT_UNLINK_DISABLE);
-    if (once || may_fill) && posts { 2 } else { 1 }
+    let unlinking = usize::from((once || may_fill) && posts);
+    let remembered = !spec.options.contains(MeOptions::UNEXPECTED_HDR_DISABLE);
+    match list {
+        List::Priority => 1 + unlinking,
+        List::Overflow => 1 + 2 * unlinking + usize::from(remembered),
+    }
 }

@@ -71,7 +71,7 @@ impl Model {
             return Err(self.run_out(request.portal));
         }
         if let (true, Some(queue)) = (portal.flow, portal.queue) {
-            if self.room(queue) < self.promised(queue) + most_events(&spec) {
+            if self.room(queue) < self.promised(queue) + most_events(&spec, list) {
                 return Err(self.run_out(request.portal));
             }
         }
@@ -92,7 +92,8 @@ impl Model {
                     .filter(|a| a.request.portal.position() == index);
                 promised += 1;
                 promised += landing
-                    .map(|a| most_events(&self.entry(a.entry).spec))
+                    .map(|a| self.entry(a.entry))
+                    .map(|entry| most_events(&entry.spec, entry.list))
                     .sum::<usize>();
             }
         }
@@ -232,7 +233,13 @@ impl Model {
             let bytes = spec.options.contains(MeOptions::EVENT_CT_BYTES);
             self.count(counter, fail, bytes, arrival.mlength);
         }
-        if arrival.unlinks {
+        let entry = self.entry(arrival.entry);
+        let is_last = self.arrivals.iter().all(|a| a.entry != arrival.entry);
+        let unlinks = match entry.list {
+            List::Priority => entry.linked.is_none() && is_last,
+            List::Overflow => arrival.unlinks,
+        };
+        if unlinks {
             self.post_own(
                 arrival.entry,
                 EventKind::AutoUnlink,

@@ -159,8 +159,9 @@ impl World {
         let in_one_step = self.random.once_in(2);
         self.compare_by_token(at, &response);
         let both = &mut self.both[at];
+        let from = both.node.answerer(&response);
         let (interface, host) = (&mut both.node.interface, &mut both.node.host);
-        if in_one_step && interface.deliver_acknowledgement(&response, host) {
+        if in_one_step && interface.deliver_acknowledgement(from, &response, host) {
             let replied = both.model.on_response(&response);
             return self.same(replied, None, "an acknowledgement");
         }
@@ -182,13 +183,14 @@ impl World {
     fn deliver_reply(&mut self, at: usize, response: &Response) -> bool {
         let fail = self.random.pick(&[NiFail::Ok, NiFail::Ok, NiFail::Segv]);
         let both = &mut self.both[at];
+        let from = both.node.answerer(response);
         let (interface, host) = (&mut both.node.interface, &mut both.node.host);
         let mut place = None;
         let fill = |_: &mut Recorder, span| {
             place = Some(span);
             fail
         };
-        if !interface.deliver_reply(response, fill, host) {
+        if !interface.deliver_reply(from, response, fill, host) {
             return false;
         }
         let wanted = both.model.on_response(response);
