@@ -106,7 +106,7 @@ pub unsafe extern "C" fn cci_rma(
         };
         // SAFETY: as above.
         let message = unsafe { memory(msg_ptr, msg_len.into()) }?;
-        let message = (!msg_ptr.is_null()).then_some(message);
+        let message = (!msg_ptr.is_null() && msg_len > 0).then_some(message);
         let (id, context) = (connection.id, context as u64);
         endpoint
             .inner

@@ -1,6 +1,6 @@
 //! The options of endpoints and connections.
 
-use crate::connection::ConnectionId;
+use crate::connection::{ConnectionId, State};
 use crate::endpoint::{Endpoint, Host};
 use crate::status::Status;
 use crate::timers::Time;
@@ -73,7 +73,11 @@ impl<H: Host> Endpoint<H> {
     /// `CCI_OPT_ENDPT_KEEPALIVE_TIMEOUT`: of all connections, now and later; 0 is off.
     pub fn set_keepalive(&mut self, now: Time, timeout: Time) {
         self.options.keepalive = timeout;
-        for id in self.table.names(|_| true) {
+        // What a closing connection has there bounds how long it lingers.
+        for id in self
+            .table
+            .names(|connection| connection.state != State::Closing)
+        {
             // Each name was just found.
             let _ = self.set_connection_keepalive(now, id, timeout);
         }

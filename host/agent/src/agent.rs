@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 
 /// How long one poll lasts while sessions are closing, ns.
 const CLOSING_INTERVAL: i64 = 10_000_000;
-/// How long one poll lasts otherwise, ns: a session that has failed is noticed by then.
+/// How long one poll lasts otherwise, ns: a session that has ended is noticed by then.
 const IDLE_INTERVAL: i64 = 500_000_000;
 /// How long sessions have to end once the agent ends.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);

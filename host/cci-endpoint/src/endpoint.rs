@@ -11,7 +11,7 @@ use crate::state::State;
 use lintel_cci::{
     Access, Attribute, Completion, ConnectionId, Notify, Resources, RmaRequest, Status, Time,
 };
-use lintel_claim::Claim;
+use lintel_claim::{Claim, Lease};
 use lintel_presence::Sleeper;
 use lintel_types::ProcessId;
 use parking_lot::{MappedMutexGuard, Mutex};
@@ -26,6 +26,8 @@ use std::time::{Duration, Instant};
 
 /// How long an endpoint that closes tries to send what waits for room.
 const LINGER: Duration = Duration::from_secs(1);
+/// How long a peer may be in the middle of a copy.
+const ACCESS_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Why there is no endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -493,7 +495,7 @@ impl<T> Endpoint<T> {
     /// Ends a registration; returns when nobody uses the memory any more.
     ///
     /// # Errors
-    /// `Invalid` if there is none of that key.
+    /// `Invalid` if there is none of that key; `Error` if a peer was stopped in the middle of a copy.
     pub fn deregister(&self, key: u64) -> Result<(), Status> {
         let lease = {
             let mut state = self.lock();
@@ -502,13 +504,34 @@ impl<T> Endpoint<T> {
             }
             state.around.memory.remove(key).ok_or(Status::Invalid)?
         };
-        lease.revoke();
+        match self.recall(&[lease]) {
+            true => Ok(()),
+            false => Err(Status::Error),
+        }
+    }
+
+    /// Ends the use of memory that was lent; false if a peer seems to have been stopped meanwhile.
+    fn recall(&self, leases: &[Lease]) -> bool {
+        leases.iter().for_each(Lease::revoke);
+        let is_recalled = |lease| self.lock().around.link.recall(lease);
         // A peer may be in a copy that the kernel is carrying out.
-        while !self.lock().around.link.recall(&lease) {
-            self.with(State::progress);
+        self.progress_until(ACCESS_TIMEOUT, || leases.iter().all(is_recalled))
+    }
+
+    /// Makes progress until something holds; false if it doesn't within that time.
+    fn progress_until(&self, time: Duration, mut holds: impl FnMut() -> bool) -> bool {
+        let until = Instant::now() + time;
+        while !holds() {
+            if Instant::now() >= until {
+                return false;
+            }
+            self.with(|state| {
+                state.progress();
+                state.check_time();
+            });
             std::thread::yield_now();
         }
-        Ok(())
+        true
     }
 }
 
@@ -528,9 +551,12 @@ impl<T> Drop for Endpoint<T> {
             let state = &mut *self.lock();
             state.rules.finish(&mut state.around);
         }
-        let until = Instant::now() + LINGER;
-        while self.lock().around.link.flush() && Instant::now() < until {
-            std::thread::yield_now();
-        }
+        // What waits for the window is sent as acknowledgements come.
+        self.progress_until(LINGER, || {
+            let mut state = self.lock();
+            !state.around.link.flush() && state.rules.resources().pending == 0
+        });
+        let leases = self.lock().around.memory.take_leases();
+        self.recall(&leases);
     }
 }

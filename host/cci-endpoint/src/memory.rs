@@ -26,6 +26,12 @@ impl Memory {
         self.by_key.remove(&key).map(|registered| registered.lease)
     }
 
+    /// Ends all registrations.
+    pub(crate) fn take_leases(&mut self) -> Vec<Lease> {
+        let all = self.by_key.drain();
+        all.map(|(_, registered)| registered.lease).collect()
+    }
+
     /// A part of a registration, which the rules have checked, and its lease.
     pub(crate) fn part(&self, region: Region) -> Option<(Claim, &Lease)> {
         let registered = self.by_key.get(&region.key)?;

@@ -171,6 +171,77 @@ fn two_endpoints_talk_over_shared_memory() {
 }
 
 /// While an application polls, acknowledgements wait for its next message or its next poll.
+/// More messages than may be under way at a time, of a program that ends after it has sent them.
+#[test]
+fn what_was_sent_before_an_endpoint_is_destroyed_arrives() {
+    const COUNT: u32 = 2000;
+    let device = sm("destroyed");
+    let (a, b) = (open(&device), open(&device));
+    let (from, _) = join(&a, &b, Attribute::Ro);
+    let silent = MessageFlags {
+        silent: true,
+        ..MessageFlags::default()
+    };
+    for number in 0..COUNT {
+        a.send_bytes(from, &number.to_ne_bytes(), 0, silent)
+            .expect("there are send buffers");
+    }
+    a.disconnect(from).expect("it is open");
+    std::thread::scope(|scope| {
+        scope.spawn(|| drop(a));
+        for number in 0..COUNT {
+            let Event::Received { message, .. } = event(&b) else {
+                panic!("messages arrive");
+            };
+            assert_eq!(message.to_vec(), number.to_ne_bytes());
+            b.return_message(message);
+        }
+    });
+}
+
+/// A read that is under way is over, or fails.
+#[test]
+fn memory_is_the_applications_own_once_its_endpoint_is_destroyed() {
+    const LENGTH: u64 = 64 << 20;
+    let device = sm("own");
+    let both = Access {
+        read: true,
+        write: true,
+    };
+    let (source, target) = (
+        lintel_claim::Region::new(LENGTH),
+        lintel_claim::Region::new(LENGTH),
+    );
+    for _ in 0..5 {
+        let (a, b) = (open(&device), open(&device));
+        let (from, _) = join(&a, &b, Attribute::Ro);
+        let local = a.register(claim(&target), both);
+        let remote = b.register(claim(&source), both);
+        let read = RmaRequest {
+            direction: Direction::Read,
+            local: Region {
+                key: local,
+                offset: 0,
+                length: LENGTH,
+            },
+            remote_key: remote,
+            remote_offset: 0,
+            fence: false,
+        };
+        a.rma(from, read, None, 0, MessageFlags::default())
+            .expect("it is allowed");
+        drop(a);
+        let own = vec![0xaa; LENGTH as usize];
+        target.write(0, &own);
+        // Then the peer copies no more.
+        b.deregister(remote).expect("it is registered");
+        drop(b);
+        let mut found = vec![0; LENGTH as usize];
+        target.read(0, &mut found);
+        assert!(found == own);
+    }
+}
+
 #[test]
 fn what_an_application_took_before_it_stopped_polling_is_acknowledged() {
     const POLLS: u32 = 2000;

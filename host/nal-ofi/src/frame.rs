@@ -138,7 +138,9 @@ impl Header {
                 messages == 1 && length % PIECE == 0 && (1..=MAX_PIECES).contains(&(length / PIECE))
             }
             Kind::Batch => (1..=MAX_BATCH).contains(&messages) && self.sealed() <= length,
-            _ => messages == 0,
+            Kind::Status | Kind::Close | Kind::Recall | Kind::RecallAck => {
+                messages == 0 && length == 0
+            }
         }
     }
 }
@@ -243,7 +245,10 @@ impl Seal {
 fn parse(bytes: &Prefix, length: usize) -> Option<(Header, Words)> {
     let mut reader = Reader { bytes, at: 8 };
     let [version, kind, flags, messages] = reader.take();
-    let kind = Kind::of(kind).filter(|kind| version == VERSION && length >= kind.prefix())?;
+    if version != VERSION || flags & !ACK_REQUESTED != 0 {
+        return None;
+    }
+    let kind = Kind::of(kind).filter(|kind| length >= kind.prefix())?;
     let header = Header {
         kind,
         ack_requested: flags & ACK_REQUESTED != 0,
@@ -422,6 +427,15 @@ mod tests {
             let (read, words, _) = read.expect("it is whole");
             assert_eq!(read, header);
             assert!(words == WORDS || !kind.is_message());
+        }
+    }
+
+    #[test]
+    fn a_frame_that_has_no_bytes_and_names_some_is_refused() {
+        for kind in [Kind::Status, Kind::Close, Kind::Recall, Kind::RecallAck] {
+            let bytes = seal().write(RECEIVER, &header(kind, 8), &WORDS, &[]);
+            let read = seal().read(RECEIVER, &bytes, kind.prefix() + 8, |_| Vec::new());
+            assert!(read.is_err(), "{kind:?}");
         }
     }
 

@@ -24,6 +24,8 @@ const QUESTION: &[u8; 8] = b"lintofi?";
 const ANSWER: &[u8; 8] = b"lintofi!";
 /// Bytes ahead of the address.
 const HEADER: usize = 40;
+/// Datagrams that are read at a time, so that a flood of forged ones holds up nobody.
+const MOST_READ: u32 = 64;
 /// The longest address that any provider has is far shorter.
 const MAX_BYTES: usize = HEADER + 512;
 
@@ -76,8 +78,11 @@ impl Resolver {
     /// Answers queries, and returns an address that was queried.
     pub(crate) fn poll(&mut self, me: ProcessId) -> Option<(ProcessId, Vec<u8>)> {
         let mut bytes = [0; MAX_BYTES];
-        // A datagram that the system has refused to deliver is an error once.
-        while let Ok((length, _)) = self.socket.recv_from(&mut bytes) {
+        for _ in 0..MOST_READ {
+            // A datagram that the system has refused to deliver is an error once.
+            let Ok((length, _)) = self.socket.recv_from(&mut bytes) else {
+                break;
+            };
             let Some((magic, from, nonce, address)) = self.read(&bytes[..length], me) else {
                 continue;
             };

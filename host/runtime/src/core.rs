@@ -72,8 +72,6 @@ pub(crate) struct Core<O: Owner> {
     deferral: Deferral,
     /// When peers were last checked.
     peers_checked: Instant,
-    /// The process that the library serves has ended: peers can't reach it any more.
-    pub(crate) has_lost_owner: bool,
 }
 
 /// The unexpected message that ends a caller's look.
@@ -155,7 +153,6 @@ impl<O: Owner> Core<O> {
             unexpected: Unexpected::None,
             deferral: Deferral::default(),
             peers_checked: Instant::now(),
-            has_lost_owner: false,
         }
     }
 
@@ -533,7 +530,7 @@ impl<O: Owner> Core<O> {
     /// table entry weren't allocated, and undeliverable if its process has ended.
     pub(crate) fn refuse(&mut self, origin: Origin, request: &Request) {
         if request.token != 0 {
-            let fail = match self.has_lost_owner {
+            let fail = match self.transports.has_lost_owner {
                 true => NiFail::Undeliverable,
                 false => NiFail::Dropped,
             };
@@ -727,7 +724,7 @@ mod tests {
         let network = Network::default();
         let (one, two) = (network.peer(1), network.peer(2));
         let ended = two.library.with_core(|core| {
-            core.has_lost_owner = true;
+            core.transports.has_lost_owner = true;
             core.end_interface(two.interface.interface());
         });
         assert_eq!(ended, Some(()));

@@ -122,7 +122,7 @@ impl<O: Owner> Library<O> {
 
     fn close_each(&self, mode: CloseMode) {
         let mut generations = self.opening.lock();
-        self.with_core(|core| core.has_lost_owner = mode == CloseMode::Abrupt);
+        self.with_core(|core| core.transports.has_lost_owner = mode == CloseMode::Abrupt);
         for number in InterfaceNumber::ALL {
             self.close_number(number, &mut generations, mode);
         }

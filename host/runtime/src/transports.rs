@@ -27,6 +27,8 @@ pub struct Transports {
     pub(crate) activity: bool,
     /// The helper polls: who awaits an answer and polls isn't rung for it at once.
     pub(crate) holds_answers: bool,
+    /// The process that the library serves has ended: peers can't reach it any more.
+    pub(crate) has_lost_owner: bool,
     /// Something was sent since the flag was last cleared.
     pub(crate) sent: bool,
     /// The process that something was sent to last.
@@ -61,6 +63,7 @@ impl Transports {
             direct: DirectEntries::default(),
             activity: false,
             holds_answers: false,
+            has_lost_owner: false,
             sent: false,
             to: me,
             gathered: GatheredAcknowledgements::new(me, InterfaceNumber::default()),

@@ -133,6 +133,30 @@ fn messages_sent_before_a_disconnect_still_arrive() {
 }
 
 #[test]
+fn keepalive_that_is_set_later_does_not_end_what_a_disconnect_leaves_to_be_sent() {
+    for timeout in [0, 10] {
+        let (mut rig, a, b) = Rig::connected(Attribute::Ro);
+        rig.members[1].core.set_recv_buffers(1).expect("1 will do");
+        for number in 0..3 {
+            rig.send(0, a, &[number], event(0)).expect("it is open");
+        }
+        rig.run();
+        rig.with(0, |core, wires| core.disconnect(a, wires))
+            .expect("it is open");
+        let now = rig.now;
+        rig.members[0].core.set_keepalive(now, Time(timeout));
+        rig.pass(1000);
+        for number in 0..3 {
+            rig.run();
+            assert_eq!(rig.reported(1), Some(Reported::Received(b, vec![number])));
+            rig.give_back(1);
+        }
+        rig.run();
+        assert_eq!(rig.members[0].core.resources(), Default::default());
+    }
+}
+
+#[test]
 fn a_lost_process_fails_all_sends_in_order() {
     let (mut rig, a, _) = Rig::connected(Attribute::Ro);
     for number in 0..3 {

@@ -14,6 +14,7 @@ use lintel_nal::{Nal, Outgoing};
 use lintel_types::{ProcessId, QueueIndex};
 use lintel_wire::Words;
 use lintel_wire::portals3::{Message, Request, Verb};
+use std::collections::HashSet;
 
 /// The engine's [`Host`] for the length of a call.
 pub struct Effects<'a, O: Owner3> {
@@ -23,6 +24,8 @@ pub struct Effects<'a, O: Owner3> {
     pub(crate) staged: &'a mut StagedSends<O::Span>,
     /// The lease under which the interface lends its memory.
     pub(crate) lease: &'a Lease,
+    /// The processes that something has come from.
+    pub(crate) known: &'a HashSet<ProcessId>,
 }
 
 impl<O: Owner3> Host<O::Span> for Effects<'_, O> {
@@ -73,10 +76,10 @@ impl<O: Owner3> Host<O::Span> for Effects<'_, O> {
                 pieces: if is_get { &[] } else { pieces },
             },
         };
-        if self.transports.send(to, &words, outgoing).is_err() {
-            self.drop_request(&words);
+        match self.transports.send(to, &words, outgoing) {
+            Ok(()) => Ok(()),
+            Err(_) => self.end_unreachable(to, &words),
         }
-        Ok(())
     }
 }
 
@@ -98,21 +101,26 @@ impl<O: Owner3> Effects<'_, O> {
             operand: None,
         };
         match send_copy(self.owner, self.transports, self.staged, &message, pieces) {
-            Err(SendError::Unreachable) => self.drop_request(&message.words),
-            sent => sent.map_err(|_| Undeliverable)?,
+            Err(SendError::Unreachable) => self.end_unreachable(to, &message.words),
+            sent => sent.map_err(|_| Undeliverable),
         }
-        Ok(())
     }
 
     /// A request to a process that isn't there is dropped, as at a target without an
     /// interface (section 4.2): programs send until the other side has begun. What ends the
     /// operation comes by the loopback, since the engine is in the middle of a call.
+    ///
+    /// # Errors
+    /// `Undeliverable` if the process was there: who waits for it would wait for ever.
     #[cold]
     #[inline(never)]
-    fn drop_request(&mut self, words: &Words) {
+    fn end_unreachable(&mut self, to: ProcessId, words: &Words) -> Result<(), Undeliverable> {
+        if self.known.contains(&to) {
+            return Err(Undeliverable);
+        }
         let me = self.transports.me;
         let Ok(Message::Request(request)) = Message::parse(words) else {
-            return;
+            return Ok(());
         };
         if let Some(response) = request.refusal() {
             let nothing = Outgoing::Copied {
@@ -122,6 +130,7 @@ impl<O: Owner3> Effects<'_, O> {
             // It reaches this process whatever the networks do.
             let _ = self.transports.send(me, &response.to_words(), nothing);
         }
+        Ok(())
     }
 }
 

@@ -294,7 +294,10 @@ impl<O: Owner3> Portals3<O> {
         response: &Response,
         payload: Payload,
     ) {
+        // What this process has refused itself comes by the loopback, and not from the process that was to answer.
+        let is_own = origin.process == transports.me;
         match self.interface(transports) {
+            Some(_) if is_own => {}
             Some((interface, _)) if interface.awaits(origin.process, response) => {}
             Some((interface, _)) => return interface.drop_response(response),
             None => return,
@@ -431,9 +434,13 @@ impl<O: Owner3> Portals3<O> {
     }
 }
 
-/// A process whose interface isn't open drops requests; one that awaits a response gets it.
+/// A process whose interface isn't open drops requests, and one that has ended can't be reached; who
+/// awaits a response gets it.
 fn refuse(transports: &mut Transports, origin: Origin, request: &Request) {
-    if let Some(response) = request.refusal() {
+    if let Some(mut response) = request.refusal() {
+        if transports.has_lost_owner {
+            response.fail = NiFail::Undeliverable;
+        }
         respond(transports, origin, &response);
     }
 }

@@ -30,7 +30,8 @@ pub struct Portals3<O: Owner3> {
     pub(crate) streams: Vec<(Origin, Stream<O::Span>)>,
     /// Gets whose replies are read in place.
     pub(crate) lent_replies: LentReplies<Landed>,
-    /// The processes that something has come from, and the last of them.
+    /// The processes that something has come from, those that have ended since included, and the last
+    /// of them.
     known: (HashSet<ProcessId>, Option<ProcessId>),
 }
 
@@ -63,6 +64,7 @@ impl<O: Owner3> Portals3<O> {
                 queues: &mut self.queues,
                 staged: &mut self.staged,
                 lease: &opened.lease,
+                known: &self.known.0,
             },
         ))
     }
@@ -136,7 +138,7 @@ impl<O: Owner3> Protocol<O> for Portals3<O> {
     }
 
     fn on_lost(&mut self, transports: &mut Transports, process: ProcessId) {
-        let known = self.known.0.remove(&process);
+        let known = self.known.0.contains(&process);
         self.known.1 = None;
         self.staged.forget(process);
         let Some((interface, mut effects)) = self.interface(transports) else {
