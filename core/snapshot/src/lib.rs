@@ -41,6 +41,8 @@ pub struct Snapshot {
     pub generic: bool,
     /// Threads that sleep in a call.
     pub waits: Vec<Wait>,
+    /// A thread that waits for the launcher, as all ranks do in a barrier of their job.
+    pub awaits_launcher: Option<i32>,
     /// Open interfaces.
     pub interfaces: Vec<InterfaceState>,
     /// What an endpoint of CCI holds, if the process is one.
@@ -387,6 +389,7 @@ mod tests {
         };
         Snapshot {
             waits: vec![wait; MOST_PEERS],
+            awaits_launcher: Some(i32::MIN),
             interfaces: vec![interface(); 4],
             peers: vec![peer; MOST_PEERS],
             ..Snapshot::default()

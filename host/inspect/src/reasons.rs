@@ -11,6 +11,13 @@ const IDLE: u64 = 1000;
 /// Counters with triggered operations that a process's line names.
 const NAMED: usize = 3;
 
+/// Requests other than a barrier are answered at once.
+const AWAITS_LAUNCHER: &str =
+    "waits for its launcher, as in ptljob_barrier until all ranks have called it";
+
+const WAITS_IN_NO_CALL: &str =
+    "waits in no call of Portals: it computes, polls by itself or waits for something else";
+
 /// A line for each process: what it waits for, and what may be the reason.
 pub fn reasons(processes: &[Process]) -> Vec<String> {
     let of = |process: &Process| {
@@ -33,11 +40,10 @@ fn of_snapshot(snapshot: &Snapshot, all: &[Process]) -> Vec<String> {
         .iter()
         .map(|wait| format!("waits for {}", awaited(&wait.awaits)))
         .collect();
+    found.extend(snapshot.awaits_launcher.map(|_| AWAITS_LAUNCHER.into()));
     match snapshot.generic {
         true => found.push("has its engine in an agent, which doesn't know its calls".into()),
-        false if found.is_empty() => {
-            found.push("waits in no call: it computes, or polls by itself".into());
-        }
+        false if found.is_empty() => found.push(WAITS_IN_NO_CALL.into()),
         false => {}
     }
     match snapshot.idle_ms {
@@ -247,6 +253,22 @@ mod tests {
         assert_eq!(found[0].matches("wait for counter").count(), 3);
         let rest = "; 19997 more triggered operations wait";
         assert!(found[0].ends_with(rest), "{}", found[0]);
+    }
+
+    #[test]
+    fn who_waits_for_its_launcher_is_not_said_to_wait_in_no_call() {
+        let in_barrier = Snapshot {
+            awaits_launcher: Some(9),
+            ..Snapshot::default()
+        };
+        let found = reasons(&[
+            process(0, ONE, Some(in_barrier)),
+            process(1, TWO, Some(Snapshot::default())),
+        ]);
+        let barrier = "rank 0 waits for its launcher, as in ptljob_barrier";
+        assert!(found[0].starts_with(barrier), "{}", found[0]);
+        let elsewhere = "rank 1 waits in no call of Portals: ";
+        assert!(found[1].starts_with(elsewhere), "{}", found[1]);
     }
 
     #[test]

@@ -47,6 +47,9 @@ fn body(out: &mut String, snapshot: &Snapshot) {
     for wait in &snapshot.waits {
         line(out, 1, &waiting(wait));
     }
+    if let Some(thread) = snapshot.awaits_launcher {
+        line(out, 1, &format!("thread {thread} waits for its launcher"));
+    }
     if snapshot.streams > 0 {
         let parts = format!("{} long messages are arriving in parts", snapshot.streams);
         line(out, 1, &parts);

@@ -53,6 +53,7 @@ mod key;
 mod landing;
 mod landing_granted;
 mod landing_lent;
+mod launcher_waits;
 mod lent_landings;
 mod lent_replies;
 mod library;

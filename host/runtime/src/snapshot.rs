@@ -2,6 +2,7 @@
 //! while messages move; when the last one arrived is noted where a thread stops polling.
 
 use crate::core::Core;
+use crate::launcher_waits::thread_awaiting_launcher;
 use crate::observed::milliseconds_since;
 use crate::owner::Owner;
 use crate::protocol::Protocol;
@@ -60,10 +61,13 @@ impl<O: Owner> Core<O> {
     fn snapshot(&mut self) -> Snapshot {
         self.note_arrivals();
         let (peers, more_peers) = first_of(self.transports.nal.traffic(), MOST_PEERS);
+        let generic = O::PLACEMENT == Placement::Generic;
         Snapshot {
             idle_ms: self.observed.arrived.map(milliseconds_since),
-            generic: O::PLACEMENT == Placement::Generic,
+            generic,
             waits: self.waits(),
+            // An agent's own launcher is none of its client's.
+            awaits_launcher: (!generic).then(thread_awaiting_launcher).flatten(),
             interfaces: self.interface_states(),
             endpoint: None,
             peers,
