@@ -59,19 +59,25 @@ struct Handled {
 const SHORT: u64 = 4096;
 
 impl Recorder {
+    /// As [`new`](Self::new); none, with a warning, if there can be no file.
+    pub(crate) fn begin(directory: &Path, process: ProcessId) -> Option<Recorder> {
+        let file = file_of(directory, process);
+        match check_writable(&file) {
+            Ok(()) => Some(Recorder::new(directory, process)),
+            Err(error) => {
+                warn_unwritten(&file, &error);
+                None
+            }
+        }
+    }
+
     /// The recorder of a process that writes to a file of its own in `directory`.
     pub(crate) fn new(directory: &Path, process: ProcessId) -> Recorder {
-        let name = format!(
-            "{:x}-{}-{}.ptl",
-            process.nid,
-            process.pid,
-            std::process::id()
-        );
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         let since = since.map_or(0, |since| since.as_nanos() as u64);
         let clock = Clock::new();
         Recorder {
-            file: directory.join(name),
+            file: file_of(directory, process),
             process,
             clock_zero_ns: since.saturating_sub(clock.began_ns()),
             clock,
@@ -190,11 +196,7 @@ impl Drop for Recorder {
             records: self.records(),
         };
         if let Err(error) = write(&self.file, &timeline.to_bytes()) {
-            let file = self.file.display();
-            log(
-                Level::Warn,
-                &format!("PTL_TRACE: {file} isn't written: {error}"),
-            );
+            warn_unwritten(&self.file, &error);
         }
     }
 }
@@ -348,6 +350,27 @@ impl Records {
 
 /// How far ahead lines are fetched: as many as a message takes records, about.
 const LINES_AHEAD: usize = 4;
+
+/// A name that no other process of the machine has at the same time.
+fn file_of(directory: &Path, process: ProcessId) -> PathBuf {
+    let (nid, pid, os_process) = (process.nid, process.pid, std::process::id());
+    directory.join(format!("{nid:x}-{pid}-{os_process}.ptl"))
+}
+
+fn warn_unwritten(file: &Path, error: &io::Error) {
+    let file = file.display();
+    let words = format!("PTL_TRACE: {file} isn't written: {error}");
+    log(Level::Warn, &words);
+}
+
+/// Whether the file can be written in the end. A process that is killed leaves none, so an empty one is removed.
+fn check_writable(path: &Path) -> io::Result<()> {
+    let file = lintel_private_file::open_or_create(path)?;
+    match file.metadata()?.len() {
+        0 => std::fs::remove_file(path),
+        _ => Ok(()),
+    }
+}
 
 /// Writes a file that only this user may read. The folder may be shared, and the name can be
 /// foreseen: no link is followed, and nobody else's file touched.
@@ -625,6 +648,25 @@ mod tests {
         }
         let read = |path| std::fs::read_to_string(path).expect("it can be read");
         assert_eq!((read(&other), read(&own)), ("stays".into(), "short".into()));
+    }
+
+    #[test]
+    fn a_directory_that_is_not_there_is_found_at_the_beginning_and_one_that_is_stays_empty() {
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        let one = ProcessId::new(1, 1);
+        assert!(Recorder::begin(&folder.path().join("absent"), one).is_none());
+        let recorder = Recorder::begin(folder.path(), one);
+        let files = || {
+            std::fs::read_dir(folder.path())
+                .expect("it is there")
+                .count()
+        };
+        assert!(recorder.is_some());
+        assert_eq!(files(), 0);
+        drop(recorder);
+        assert_eq!(files(), 1);
+        assert!(Recorder::begin(folder.path(), one).is_some());
+        assert_eq!(files(), 1, "the same file");
     }
 
     #[test]

@@ -143,8 +143,8 @@ fn endpoint<N: Nal + Send + 'static>(
             traced_or(nal, boxed)
         }
     };
-    if let Some(directory) = &settings.trace {
-        let recorder = Recorder::new(directory, me);
+    let directory = settings.trace.as_deref();
+    if let Some(recorder) = directory.and_then(|directory| Recorder::begin(directory, me)) {
         transport = Transport::Boxed(Box::new(Recorded::new(transport, recorder)));
     }
     Endpoint {
