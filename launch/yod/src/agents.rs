@@ -202,7 +202,7 @@ fn wait_until(fds: &[BorrowedFd], deadline: Instant) -> io::Result<()> {
 /// The agent that was named, the one beside this binary, or the one in `PATH`.
 fn find_agent(plan: &Plan) -> Result<OsString, Error> {
     if let Some(named) = &plan.agent {
-        program::find(named)?;
+        program::find(named).map_err(|why| Error::Agent(Box::new(why)))?;
         return Ok(named.clone());
     }
     let beside = std::env::current_exe().map(|this| this.with_file_name(AGENT));

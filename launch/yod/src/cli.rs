@@ -13,6 +13,7 @@ use crate::error::Error;
 use crate::host_list::{self, HostSpec};
 use crate::job::{Bind, Job};
 use crate::layout::{Map, Nodes};
+use crate::program;
 
 /// Start the ranks of a parallel program, here or on other machines.
 #[derive(Clone, Debug, Parser)]
@@ -158,6 +159,9 @@ impl Options {
     /// # Errors
     /// A host can't be used, or a variable to be exported isn't set.
     pub fn job(&self) -> Result<Job, Error> {
+        if let Some(cores) = self.cores_behind_bind() {
+            return Err(Error::BindList(cores));
+        }
         let allocation = self.allocation()?;
         let (nodes, slots) = self.nodes(allocation.as_ref())?;
         let ranks = self.ranks.map_or(slots, |n| n as usize);
@@ -183,6 +187,15 @@ impl Options {
         job.keep_going = self.keep_going;
         job.quiet = self.quiet;
         Ok(job)
+    }
+
+    /// A list of cores behind `--bind`, which takes none: it is read as the program.
+    fn cores_behind_bind(&self) -> Option<String> {
+        let is_followed = self.bind == Bind::Core && self.command.len() > 1;
+        let word = self.command[0].to_str().filter(|_| is_followed)?;
+        let is_list = word.starts_with(|c: char| c.is_ascii_digit())
+            && word.chars().all(|c| matches!(c, '0'..='9' | ',' | '-'));
+        (is_list && program::find(word.as_ref()).is_err()).then(|| word.into())
     }
 
     /// What a batch system has allocated, if the command line names no nodes.
@@ -495,6 +508,9 @@ mod tests {
                 "{words:?}"
             );
         }
+        let error = parse(&["--bind", "0,2-3", "p"]).unwrap().job().unwrap_err();
+        assert!(error.to_string().contains("taskset -c 0,2-3"), "{error}");
+        assert_eq!(error.exit_code(), 2);
         let job = parse(&["--bind", "-n", "2", "--bind", "none", "p"]);
         assert!(job.is_err(), "given twice");
     }

@@ -85,6 +85,10 @@ pub enum Error {
         /// How the agent's process ended.
         end: End,
     },
+    /// The agent that `--agent` names can't be run.
+    Agent(Box<Error>),
+    /// `--bind` is followed by a list of cores.
+    BindList(String),
     /// A signal of this number reached the launcher before the ranks were started.
     Interrupted(i32),
     /// The program doesn't exist.
@@ -112,11 +116,13 @@ impl Error {
             Error::NotFound { .. } => 127,
             Error::NotExecutable(_) => 126,
             Error::Interrupted(signal) => End::Killed(*signal).exit_code(),
+            Error::Agent(why) => why.exit_code(),
             Error::TooManyNodes { .. }
             | Error::Host { .. }
             | Error::HostFile { .. }
             | Error::Allocation { .. }
             | Error::NotSet(_)
+            | Error::BindList(_)
             | Error::TooFewSlots { .. }
             | Error::NoNetwork { .. }
             | Error::NoSuchNodes { .. } => 2,
@@ -173,6 +179,12 @@ impl fmt::Display for Error {
             Error::AgentEnded { address, end } => {
                 write!(f, "the agent of {address} ended {end} {TOO_EARLY}")
             }
+            Error::Agent(why) => write!(f, "--agent names a program that can't be run: {why}"),
+            Error::BindList(cores) => write!(
+                f,
+                "--bind takes none or core, and no list: bind ranks to these cores in turn by \
+                 taskset -c {cores} yod --bind"
+            ),
             Error::Interrupted(signal) => write!(f, "{} received", SignalName(*signal)),
             Error::NotFound { program, here } => not_found(f, program, *here),
             Error::NotExecutable(program) => write!(f, "{program:?} is not an executable file"),

@@ -6,13 +6,16 @@
 //! job's name is on no command line, where other users would read it: a user who knows it
 //! before the first rank starts can create files of that name.
 
+use std::ffi::{CStr, OsStr};
 use std::io::{self, BufRead, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio, exit};
 use std::time::Duration;
 
 use rustix::process::Signal;
+use rustix::thread::set_name;
 
 use crate::group::{Group, wait_until_gone};
 use crate::stale_segments::{self, SHARED_MEMORY};
@@ -28,7 +31,7 @@ impl Watchdog {
     /// Starts the watchdog of the job or part of a job whose files bear the name `id`.
     pub(crate) fn start(id: &str) -> io::Result<Watchdog> {
         let mut child = Command::new(THIS_BINARY)
-            .arg0("yod-guard")
+            .arg0(OsStr::from_bytes(NAME.to_bytes()))
             .arg(GUARD)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
@@ -56,6 +59,8 @@ impl Watchdog {
 
 /// Runs the watchdog's process until its launcher dismisses it or dies.
 pub(crate) fn watch() -> ! {
+    // It has the name of the link by which it was started; only `ps` and its like look at it.
+    let _ = set_name(NAME);
     let mut groups: Vec<Group> = Vec::new();
     let mut files = None;
     for line in io::stdin().lock().lines().map_while(Result::ok) {
@@ -79,6 +84,8 @@ pub(crate) fn watch() -> ! {
     exit(0);
 }
 
+/// What the system and the command line call its process.
+const NAME: &CStr = c"yod-guard";
 /// The only argument of a watchdog.
 pub(crate) const GUARD: &str = "--guard-job";
 const FILES: &str = "files ";

@@ -10,8 +10,8 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use rig::{
-    GOOD_AGENT, PROBE, Running, Scratch, agent, command_lines_with, eventually, line_of, output_of,
-    program, read, run, runs, sorted, within_patience, yod,
+    GOOD_AGENT, PROBE, Running, Scratch, agent, command_lines_with, eventually, line_of,
+    names_of_children, output_of, program, read, run, runs, sorted, within_patience, yod,
 };
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -367,10 +367,25 @@ fn programs_that_cannot_run_are_reported_once() {
         (code, err.as_str()),
         (127, "yod: \"no-such-program\" was not found\n")
     );
+    let (code, _, err) = run(&["--mode", "generic", "--agent", "/no/agent", "true"]);
+    let expected = "yod: --agent names a program that can't be run: \"/no/agent\" was not found\n";
+    assert_eq!((code, err.as_str()), (127, expected));
     let (code, ..) = run(&["-n", "9", "/etc/passwd"]);
     assert_eq!(code, 126);
     let (code, ..) = run(&["-n", "0", "true"]);
     assert_eq!(code, 2);
+}
+
+#[test]
+fn the_watchdog_has_a_name_of_its_own() {
+    let mut job = Running::start(&["sh", "-c", "echo runs; exec sleep 1000"]);
+    job.lines(1);
+    let pid = job.child.id();
+    eventually("the watchdog has named itself", || {
+        names_of_children(pid).contains(&"yod-guard".into())
+    });
+    job.signal(Signal::TERM);
+    assert_eq!(job.finish().0.code(), Some(143));
 }
 
 #[test]

@@ -216,6 +216,19 @@ pub fn command_lines_with(word: &str) -> Vec<String> {
     lines.filter(|line: &String| line.contains(word)).collect()
 }
 
+/// The system's names of the children of a process, without path and arguments.
+pub fn names_of_children(pid: u32) -> Vec<String> {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let names = processes.filter_map(|entry| {
+        let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;
+        // Number (name) state parent.
+        let (name, rest) = stat.split_once('(')?.1.rsplit_once(") ")?;
+        let parent = rest.split(' ').nth(1)?;
+        (parent == pid.to_string()).then(|| name.to_owned())
+    });
+    names.collect()
+}
+
 pub fn sorted(text: &str) -> Vec<&str> {
     let mut lines: Vec<&str> = text.lines().collect();
     lines.sort_unstable();
