@@ -1,7 +1,8 @@
 //! Devices: those of the configuration file, or those that are found.
 
 use crate::config::{Section, parse};
-use crate::log::warn;
+use crate::log::{report, warn};
+use crate::variables::check_variables;
 use lintel_nal_udp::{Faults, interface_address, interface_addresses};
 use std::net::{Ipv4Addr, UdpSocket};
 
@@ -19,7 +20,7 @@ pub enum Transport {
 }
 
 impl Transport {
-    const ALL: [Transport; 4] = [
+    pub(crate) const ALL: [Transport; 4] = [
         Transport::Sm,
         Transport::Sock,
         Transport::Tcp,
@@ -92,6 +93,7 @@ impl Device {
 /// The devices, best first: the default one, then by priority. `CCI_CTP` restricts the
 /// transports.
 pub fn devices() -> Vec<Device> {
+    check_variables();
     let mut devices = match std::env::var("CCI_CONFIG") {
         Ok(path) if !path.is_empty() => of_file(&path),
         _ => found(),
@@ -116,14 +118,14 @@ fn of_file(path: &str) -> Vec<Device> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) => {
-            warn(&format!("{path}: {error}"));
+            report(&format!("CCI_CONFIG: {path}: {error}"));
             return Vec::new();
         }
     };
     let sections = match parse(&text) {
         Ok(sections) => sections,
         Err(error) => {
-            warn(&format!("{path}: {error}"));
+            report(&format!("CCI_CONFIG: {path}: {error}"));
             return Vec::new();
         }
     };
@@ -256,7 +258,7 @@ fn faults() -> Option<Faults> {
     let text = std::env::var("LINTEL_FAULT").ok()?;
     let parsed = text.parse::<Faults>();
     parsed
-        .inspect_err(|error| warn(&format!("LINTEL_FAULT: {error}")))
+        .inspect_err(|error| report(&format!("LINTEL_FAULT: {error}")))
         .ok()
 }
 

@@ -29,6 +29,7 @@ mod multicast;
 mod options;
 mod shared;
 mod state;
+mod variables;
 
 pub use address::AddressError;
 pub use buffers::Buffer;
@@ -41,3 +42,4 @@ pub use lintel_cci::{
 };
 pub use lintel_nal_udp::Faults;
 pub use options::EndpointOption;
+pub use variables::VARIABLES;

@@ -24,6 +24,9 @@ pub struct Setting {
     pub meaning: &'static str,
 }
 
+/// Its value isn't to be shown.
+const SECRET: &str = "LINTEL_SECRET";
+
 /// Every variable that the library reads.
 pub const SETTINGS: [Setting; 17] = [
     Setting {
@@ -123,7 +126,7 @@ pub const SETTINGS: [Setting; 17] = [
         meaning: "processes of different jobs don't see each other; yod sets it",
     },
     Setting {
-        name: "LINTEL_SECRET",
+        name: SECRET,
         default: "the contents of PTL_SECRET_FILE",
         values: "64 hexadecimal digits",
         meaning: "the job's secret; yod sets it for ranks in accelerated placement",
@@ -219,7 +222,7 @@ pub struct Settings {
     /// The job; processes of different jobs never meet.
     pub job: String,
     /// The job's secret, where a launcher has given it by another way than the environment,
-    /// which is not looked at then.
+    /// whose secret isn't used then.
     pub secret: Option<Secret>,
     /// Losses, duplicates and reordering to inject, for tests.
     pub faults: Option<Faults>,
@@ -253,6 +256,9 @@ impl fmt::Display for SettingError {
             .iter()
             .find(|s| s.name == self.name)
             .map_or("", |s| s.values);
+        if self.name == SECRET {
+            return write!(f, "{SECRET} takes {values}");
+        }
         write!(
             f,
             "{}={} isn't understood; it takes {values}",
@@ -296,6 +302,10 @@ impl Settings {
             (None, None) => "shm".into(),
         };
         let (shm, between) = networks_of(("PTL_NAL", networks))?;
+        if let Some(secret) = given(SECRET) {
+            // Only looked at: its user reads it again.
+            parsed::<Secret>((SECRET, secret))?;
+        }
         Ok(Settings {
             shm,
             between,
@@ -520,6 +530,15 @@ mod tests {
                 format!("{name}={value} isn't understood; it takes {takes}")
             );
         }
+    }
+
+    #[test]
+    fn a_malformed_secret_is_refused_whatever_the_network_and_not_shown() {
+        let error = with("LINTEL_SECRET", "xyz").expect_err("it has 3 digits");
+        let expected = "LINTEL_SECRET takes 64 hexadecimal digits";
+        assert_eq!(error.to_string(), expected);
+        let secret = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789ABCDEF";
+        assert!(with("LINTEL_SECRET", secret).is_ok());
     }
 
     #[test]
