@@ -1,5 +1,6 @@
 //! The environment variables that a user meets.
 
+use lintel_cci_endpoint::VARIABLES as OF_CCI;
 use lintel_runtime::{LAUNCHERS_SETTINGS, SETTINGS, Setting};
 use serde::Serialize;
 
@@ -46,25 +47,45 @@ const OF_COLLECTIVES: [Setting; 3] = [
 ];
 
 /// Variables that a launcher sets.
-const FROM_LAUNCHERS: [Setting; 6] = [
-    Setting {
-        name: "PMI_FD",
-        default: "none",
-        values: "a descriptor",
-        meaning: "socket of the process management interface (PMI-1)",
-    },
-    Setting {
-        name: "PMI_RANK",
-        default: "none",
-        values: "a number",
-        meaning: "number of this process in its job",
-    },
-    Setting {
-        name: "PMI_SIZE",
-        default: "none",
-        values: "a number",
-        meaning: "processes in this job",
-    },
+const FROM_LAUNCHERS: [Setting; 13] = [
+    of_launcher(
+        "PMI_FD",
+        "a descriptor",
+        "socket of the launcher's process management interface (PMI-1 or PMI-2)",
+    ),
+    of_launcher("PMI_RANK", "a number", "number of this process in its job"),
+    of_launcher("PMI_SIZE", "a number", "processes in this job"),
+    of_launcher(
+        "PMI_PORT",
+        "host:port",
+        "where the launcher listens, if there is no PMI_FD",
+    ),
+    of_launcher(
+        "PMI_ID",
+        "a number",
+        "what this process calls itself there; the launcher answers with rank and size",
+    ),
+    of_launcher("PMI_JOBID", "a text", "name of the job in PMI-2"),
+    of_launcher(
+        "PMIX_NAMESPACE",
+        "a text",
+        "name of the job in PMIx, which is used if this and PMIX_RANK are set",
+    ),
+    of_launcher(
+        "PMIX_RANK",
+        "a number",
+        "number of this process in its job in PMIx",
+    ),
+    of_launcher(
+        "MPI_LOCALRANKID",
+        "a number",
+        "number of this process among those of its node, if the launcher doesn't answer that",
+    ),
+    of_launcher(
+        "MPI_LOCALNRANKS",
+        "a number",
+        "processes of this job on its node",
+    ),
     Setting {
         name: "LINTEL_PMI",
         default: "what the environment says",
@@ -72,24 +93,27 @@ const FROM_LAUNCHERS: [Setting; 6] = [
         meaning: "the protocol by which ranks of libportals_job, lintel and Rust programs \
                   exchange addresses",
     },
-    Setting {
-        name: "LINTEL_NODES",
-        default: "none",
-        values: "a number",
-        meaning: "nodes of this job",
-    },
-    Setting {
-        name: "LINTEL_NODE_RANK",
-        default: "none",
-        values: "a number",
-        meaning: "number of this process's node in its job",
-    },
+    of_launcher("LINTEL_NODES", "a number", "nodes of this job"),
+    of_launcher(
+        "LINTEL_NODE_RANK",
+        "a number",
+        "number of this process's node in its job",
+    ),
 ];
+
+const fn of_launcher(name: &'static str, values: &'static str, meaning: &'static str) -> Setting {
+    Setting {
+        name,
+        default: "none",
+        values,
+        meaning,
+    }
+}
 
 /// All of them, as they are set in this process: those that the libraries read, then
 /// those of launchers.
 pub fn current() -> Vec<Current> {
-    let libraries = SETTINGS.iter().chain(&OF_COLLECTIVES);
+    let libraries = SETTINGS.iter().chain(&OF_COLLECTIVES).chain(&OF_CCI);
     let launchers = FROM_LAUNCHERS.iter().chain(&LAUNCHERS_SETTINGS);
     libraries.chain(launchers).map(look).collect()
 }
@@ -110,5 +134,32 @@ fn value(name: &str) -> Option<String> {
     match name {
         "LINTEL_SECRET" => Some("(not shown)".into()),
         _ => Some(value.to_string_lossy().into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const README: &str = include_str!("../../../../README.md");
+
+    #[test]
+    fn the_table_of_the_readme_has_each_variable_and_no_other() {
+        let (_, table) = README
+            .split_once("<!-- environment:begin -->")
+            .expect("it begins");
+        let (table, _) = table
+            .split_once("<!-- environment:end -->")
+            .expect("it ends");
+        let rows = table.lines().filter_map(|row| row.strip_prefix("| `"));
+        let cells = rows.filter_map(|row| row.split(" |").next());
+        let mut listed: Vec<&str> = cells
+            .flat_map(|cell| cell.split(", "))
+            .map(|name| name.trim_matches('`'))
+            .collect();
+        let mut known: Vec<&str> = current().iter().map(|variable| variable.name).collect();
+        listed.sort_unstable();
+        known.sort_unstable();
+        assert_eq!(listed, known);
     }
 }
