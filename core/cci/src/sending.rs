@@ -208,7 +208,7 @@ impl<B> Sending<B> {
         true
     }
 
-    /// Lent memory behind a read that has ended, or `None` if there is no such access.
+    /// The request of an access that has not ended, or `None` if there is no such access.
     pub(crate) fn rma_at(&self, sequence: u32) -> Option<&RmaRequest> {
         let op = self.queue.get(self.place(sequence)?)?;
         match &op.what {

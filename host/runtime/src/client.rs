@@ -250,7 +250,7 @@ fn serve(library: &Library<Client>, region: &SharedRegion, over: &AtomicBool) {
     while !is_over() {
         match region.next_command(&mut cursor) {
             Some(ClientCommand::Requested(command)) => {
-                // To nonsense an answer that says nothing, so that it isn't waited for.
+                // A malformed command gets an empty answer, so that its caller doesn't wait for one.
                 let answer = parse(&command).map(|command: ClientCall| match command {
                     ClientCall::Portals4(command) => command.carry_out(library),
                     ClientCall::Portals3(command) => command.carry_out(library),

@@ -3,7 +3,7 @@
 //! Commands are carried to the agent one at a time and answered at once, but for data
 //! movements that it can't refuse: they are posted, and it comes to them in order.
 //! A caller waits here, on what the agent shows in shared pages, and sleeps for as
-//! long as nothing comes: a thread that sleeps on the socket wakes him where the agent goes.
+//! long as nothing comes: a thread that sleeps on the socket wakes the caller if the agent ends.
 
 use crate::commands::{AnyCommand, Command, to_bytes, to_post};
 use crate::library::Library;

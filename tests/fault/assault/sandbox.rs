@@ -7,7 +7,7 @@
 //!           └── fault-assault inside NAME     mounts, copies programs, attacks
 //! ```
 //!
-//! Who isn't root gets a user namespace besides, where he is its only user.
+//! A user who isn't root also gets a user namespace, and is the only user in it.
 
 use crate::Options;
 use crate::attack::{Attack, Needs};
