@@ -1,7 +1,7 @@
 //! Man pages: sections 3 and 7 from the headers, section 1 from the programs.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::report::Outcome;
@@ -104,6 +104,7 @@ pub fn check(tree: &Tree) -> Outcome {
         let missing: Vec<String> = missing.into_iter().collect();
         return Err(format!("no page {}", missing.join(", ")));
     }
+    check_ascii(&man)?;
     if shell::find_program("man").is_some() {
         typeset(&man)?;
     }
@@ -111,13 +112,26 @@ pub fn check(tree: &Tree) -> Outcome {
     Ok(())
 }
 
+/// Every page, of all sections.
+fn pages(man: &Path) -> impl Iterator<Item = PathBuf> {
+    let sections = ["1", "3", "3portals3", "3cci", "7"].into_iter();
+    sections.flat_map(|section| shell::files(&man.join(format!("man{}", &section[..1])), section))
+}
+
+/// No page has a character that roff would read byte by byte, where no program converts it before.
+fn check_ascii(man: &Path) -> Outcome {
+    for page in pages(man) {
+        let text = shell::read(&page)?;
+        if let Some(letter) = text.chars().find(|letter| !letter.is_ascii()) {
+            return Err(format!("{}: {letter:?} isn't ASCII", page.display()));
+        }
+    }
+    Ok(())
+}
+
 /// Each page goes through the typesetter without a warning.
 fn typeset(man: &Path) -> Outcome {
-    let sections = ["1", "3", "3portals3", "3cci", "7"];
-    for page in sections
-        .iter()
-        .flat_map(|section| shell::files(&man.join(format!("man{}", &section[..1])), section))
-    {
+    for page in pages(man) {
         let mut man = Command::new("man");
         man.env("LC_ALL", "C.UTF-8").args(["--warnings", "-l"]);
         let said = man.arg(&page).output().map_err(|e| e.to_string())?.stderr;

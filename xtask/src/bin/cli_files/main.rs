@@ -58,7 +58,8 @@ fn write_completions(mut command: Command, prefix: &Path) -> std::io::Result<()>
     Ok(())
 }
 
-/// Adds what a command line doesn't have to the page of a command and of its subcommands.
+/// Adds what a command line doesn't have to the page of a command and of its subcommands, and
+/// has roff name characters beyond ASCII, which it would read byte by byte.
 fn add_sections(
     program: &Command,
     page: &str,
@@ -68,10 +69,8 @@ fn add_sections(
     let more = sections::of(page, program)?;
     let path = man1.join(format!("{page}.1"));
     let failed = |why: std::io::Error| format!("{}: {why}", path.display());
-    if !more.is_empty() {
-        let text = fs::read_to_string(&path).map_err(failed)?;
-        fs::write(&path, before_version(&text, &more)).map_err(failed)?;
-    }
+    let text = fs::read_to_string(&path).map_err(failed)?;
+    fs::write(&path, in_ascii(&before_version(&text, &more))).map_err(failed)?;
     for below in command.get_subcommands() {
         let page = format!("{page}-{}", below.get_name());
         add_sections(program, &page, below, man1)?;
@@ -84,4 +83,23 @@ fn before_version(page: &str, more: &str) -> String {
     let at = page.rfind(".SH VERSION").unwrap_or(page.len());
     let (before, after) = page.split_at(at);
     format!("{before}{more}{after}")
+}
+
+/// The text with roff's names for what isn't ASCII.
+fn in_ascii(text: &str) -> String {
+    let named = |letter: char| match letter.is_ascii() {
+        true => letter.to_string(),
+        false => format!("\\[u{:04X}]", u32::from(letter)),
+    };
+    text.chars().map(named).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn characters_beyond_ascii_are_named() {
+        assert_eq!(in_ascii("1, 2, \u{2026}."), "1, 2, \\[u2026].");
+    }
 }
