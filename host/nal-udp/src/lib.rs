@@ -105,6 +105,8 @@ pub struct UdpNal {
     shares_paths: bool,
     log: fn(&str),
     has_logged_send_error: bool,
+    /// The last process whose name was reported as one that UDP can't have.
+    misnamed: Option<ProcessId>,
 }
 
 impl UdpNal {
@@ -143,6 +145,7 @@ impl UdpNal {
             shares_paths,
             log: config.log,
             has_logged_send_error: false,
+            misnamed: None,
         })
     }
 
@@ -188,11 +191,20 @@ impl UdpNal {
 impl UdpNal {
     /// Whether a process of that name may be reached.
     #[inline]
-    fn check_name(&self, to: ProcessId) -> Result<(), Unreachable> {
+    fn check_name(&mut self, to: ProcessId) -> Result<(), Unreachable> {
         if to == self.me || to.nid == 0 || to.pid == 0 || to.pid > u16::MAX.into() {
+            self.report_name(to);
             return Err(Unreachable);
         }
         Ok(())
+    }
+
+    #[cold]
+    fn report_name(&mut self, to: ProcessId) {
+        if to != self.me && self.misnamed.replace(to) != Some(to) {
+            let why = "its nid must be an IPv4 address, and its pid a UDP port, 1 to 65535";
+            (self.log)(&format!("no way to process {to}: {why}"));
+        }
     }
 
     /// Whether the socket had better not be polled: a message was just reported, which isn't

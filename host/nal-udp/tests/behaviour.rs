@@ -7,6 +7,7 @@ use lintel_reliable::{Class, Fragment, Header, Key, Kind, MAX_HEADER_BYTES};
 use lintel_types::ProcessId;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::os::fd::AsFd;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// Under which everything is lent.
@@ -545,9 +546,16 @@ fn a_lost_peer_has_no_backlog() {
     assert_eq!(one.backlog(to), 0);
 }
 
+/// What the process of the next test has reported.
+static REPORTED: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
 #[test]
-fn names_that_are_no_addresses_are_unreachable() {
-    let mut one = open(NODE);
+fn names_that_are_no_addresses_are_unreachable_and_reported_once() {
+    let mut one = UdpNal::open(Config {
+        log: |words| REPORTED.lock().expect("nobody panics").push(words.into()),
+        ..config(NODE, None)
+    })
+    .expect("there is a loopback interface");
     let me = one.process();
     let nothing = Outgoing::Copied {
         operand: None,
@@ -558,6 +566,7 @@ fn names_that_are_no_addresses_are_unreachable() {
         ProcessId::new(NODE, 0),
         ProcessId::new(0, 9),
         ProcessId::new(NODE, 70_000),
+        ProcessId::new(NODE, 70_000),
     ] {
         assert_eq!(
             one.send(name, &[0; 6], nothing),
@@ -565,6 +574,19 @@ fn names_that_are_no_addresses_are_unreachable() {
             "{name:?}"
         );
     }
+    let reported = REPORTED.lock().expect("nobody panics");
+    let of = |name: &str| {
+        let start = format!("no way to process {name}: ");
+        reported
+            .iter()
+            .filter(|line| line.starts_with(&start))
+            .count()
+    };
+    assert_eq!(
+        (reported.len(), of("127.0.0.1/70000")),
+        (3, 1),
+        "{reported:?}"
+    );
 }
 
 #[test]

@@ -48,6 +48,8 @@ pub enum OpenError {
     Memory(io::Error),
     /// The system refused the file of the registration.
     System(io::Error),
+    /// No file can be made in the folder of registrations.
+    Unwritable(io::Error),
 }
 
 impl fmt::Display for OpenError {
@@ -66,6 +68,14 @@ impl fmt::Display for OpenError {
             }
             OpenError::System(error) => {
                 write!(f, "the system refused a file in {DIRECTORY}: {error}")
+            }
+            OpenError::Unwritable(error) => {
+                write!(
+                    f,
+                    "no file can be made in {DIRECTORY}: {error}; it should be a tmpfs with mode \
+                     1777: as root `chmod 1777 {DIRECTORY}`, or `mount -t tmpfs -o mode=1777 \
+                     tmpfs {DIRECTORY}`"
+                )
             }
         }
     }
@@ -92,6 +102,15 @@ impl From<Refusal> for OpenError {
             Refusal::System(error) => error.into(),
             refusal => OpenError::System(refusal.into()),
         }
+    }
+}
+
+/// Why no file could be made, whatever name it was to get.
+fn unmade(refusal: Refusal) -> OpenError {
+    match refusal.into() {
+        OpenError::Nobody => OpenError::Unwritable(Refusal::Missing.into()),
+        OpenError::System(error) => OpenError::Unwritable(error),
+        exhausted => exhausted,
     }
 }
 
@@ -123,12 +142,12 @@ impl Segment {
     /// Makes the segment of this process; `pid` may be [`ProcessId::PID_ANY`].
     ///
     /// # Errors
-    /// `InUse`, `Occupied`, `NoneFree`, `Exhausted` or `System`.
+    /// `InUse`, `Occupied`, `NoneFree`, `Exhausted`, `Unwritable` or `System`.
     pub fn create(job: &str, nid: u32, pid: u32) -> Result<Segment, OpenError> {
         remove_stale_of(job);
         remove_abandoned(SEGMENT_BYTES);
         // Without a name, so that nothing stays behind if this process ends now.
-        let file = private_file::create_unnamed(Path::new(DIRECTORY))?;
+        let file = private_file::create_unnamed(Path::new(DIRECTORY)).map_err(unmade)?;
         let mut segment = Self::set_up(file, job, nid)?;
         segment.take_name(nid, pid)?;
         Ok(segment)
@@ -346,6 +365,20 @@ mod tests {
         let locks = std::fs::read_to_string("/proc/locks").expect("Linux lists locks");
         let inode = format!(":{} ", segment.inode());
         locks.lines().any(|lock| lock.contains(&inode))
+    }
+
+    #[test]
+    fn a_folder_that_takes_no_file_is_reported_with_what_to_do() {
+        for refusal in [Refusal::Missing, Errno::ACCESS.into(), Errno::ROFS.into()] {
+            let error = unmade(refusal).to_string();
+            let start = "no file can be made in /dev/shm: ";
+            assert!(
+                error.starts_with(start) && error.contains("chmod 1777"),
+                "{error}"
+            );
+        }
+        let full = unmade(Errno::NOSPC.into());
+        assert!(matches!(full, OpenError::Exhausted(..)), "{full:?}");
     }
 
     #[test]

@@ -54,7 +54,7 @@ impl fmt::Display for SecretError {
             ),
             SecretError::File(path, error) => write!(
                 f,
-                "the secret file {}, which {VARIABLE} sets: {error}",
+                "the secret file {}: {error}; {VARIABLE} names another one",
                 path.display()
             ),
             SecretError::Link(path) => write!(
@@ -272,6 +272,22 @@ mod tests {
             is_typed: true,
         };
         assert!(beside.existing().is_ok());
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_made_is_named_and_the_variable_as_what_names_another() {
+        let path = Path::new("/proc/.config/lintel/secret");
+        let error = from_file(path)
+            .expect_err("nothing can be made there")
+            .to_string();
+        assert!(
+            error.starts_with("the secret file /proc/.config/lintel/secret: "),
+            "{error}"
+        );
+        assert!(
+            error.ends_with("; PTL_SECRET_FILE names another one"),
+            "{error}"
+        );
     }
 
     #[test]
