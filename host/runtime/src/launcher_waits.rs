@@ -4,9 +4,13 @@
 //! a thread that sleeps in a read of the socket that `PMI_FD` names waits for the launcher. Of PMIx, and of
 //! `PMI_PORT`, the socket isn't known.
 
+use crate::snapshot::own_thread;
 use nix::libc::{SYS_read, SYS_recvfrom, SYS_recvmsg};
 use std::fs::{read_dir, read_link, read_to_string};
 use std::path::PathBuf;
+
+/// Threads that are looked at, the oldest first: the core's lock is held meanwhile, and each takes some microseconds.
+const MOST_THREADS: usize = 64;
 
 /// Calls of the system that read from the descriptor that is their first argument.
 const READS: [i64; 3] = [SYS_read, SYS_recvfrom, SYS_recvmsg];
@@ -20,7 +24,10 @@ pub(crate) fn thread_awaiting_launcher() -> Option<i32> {
 fn thread_reading(descriptor: u32) -> Option<i32> {
     let file = open_file(descriptor)?;
     let threads = read_dir("/proc/self/task").ok()?;
-    let mut threads = threads.filter_map(|thread| thread.ok()?.file_name().to_str()?.parse().ok());
+    let mut threads = threads
+        .take(MOST_THREADS)
+        .filter_map(|thread| thread.ok()?.file_name().to_str()?.parse().ok())
+        .filter(|thread| *thread != own_thread());
     threads.find(|thread| {
         let call = read_to_string(format!("/proc/self/task/{thread}/syscall"));
         let read = call.ok().and_then(|call| descriptor_read_in(&call));
@@ -47,7 +54,6 @@ fn descriptor_read_in(call: &str) -> Option<u32> {
 mod tests {
     use super::*;
     use crate::testing::wait_until;
-    use rustix::thread::gettid;
     use std::io::{Read, Write};
     use std::os::fd::AsRawFd;
     use std::os::unix::net::UnixStream;
@@ -62,9 +68,7 @@ mod tests {
         std::thread::scope(|scope| {
             let (sender, receiver) = channel();
             scope.spawn(move || {
-                sender
-                    .send(gettid().as_raw_nonzero().get())
-                    .expect("it listens");
+                sender.send(own_thread()).expect("it listens");
                 duplicate.read_exact(&mut [0]).expect("a byte comes");
             });
             let reader = receiver.recv().expect("it has begun");

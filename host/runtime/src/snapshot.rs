@@ -132,7 +132,7 @@ pub(crate) fn counters_at(counters: &[Handle], tests: &[u64]) -> Awaited {
     Awaited::Counters(test.collect())
 }
 
-fn own_thread() -> i32 {
+pub(crate) fn own_thread() -> i32 {
     gettid().as_raw_nonzero().get()
 }
 
