@@ -92,12 +92,12 @@ impl Recorder {
     pub(crate) fn on_event(&mut self, kind: EventKind) {
         let handled = self.handled.as_mut();
         let mut handled = handled.filter(|handled| handled.end.is_none());
-        if let Some(handled) = &mut handled
-            && handled.is_short
-            && handled.event.is_none()
-        {
-            handled.event = Some(kind);
-            return;
+        match &mut handled {
+            Some(handled) if handled.is_short && handled.event.is_none() => {
+                handled.event = Some(kind);
+                return;
+            }
+            _ => {}
         }
         let at = match &handled {
             Some(handled) if handled.is_short => handled.since,
@@ -129,9 +129,8 @@ impl Recorder {
     /// A message is next; it stays that until it is done.
     #[inline(always)]
     fn on_next(&mut self, from: ProcessId, words: &Words, is_short: bool) {
-        if let Some(handled) = &self.handled
-            && handled.end.is_none()
-        {
+        let is_open = |handled: &Handled| handled.end.is_none();
+        if self.handled.as_ref().is_some_and(is_open) {
             return;
         }
         let since = Stamp::now();

@@ -137,11 +137,11 @@ fn start(word: &str, name: &str, words: &[String]) -> ExitCode {
         eprintln!("fault-assault: no attack {name}");
         return ExitCode::FAILURE;
     };
-    if word != "inside"
-        && let Err(why) = sandbox::able(attack.needs)
-    {
-        eprintln!("{why}");
-        return ExitCode::from(NOT_APPLICABLE);
+    if word != "inside" {
+        if let Err(why) = sandbox::able(attack.needs) {
+            eprintln!("{why}");
+            return ExitCode::from(NOT_APPLICABLE);
+        }
     }
     let ended = Options::read(words).and_then(|options| match word {
         "able" => Ok(()),

@@ -150,10 +150,11 @@ fn no_message_arrives_100_ns_before_it_was_sent(folder: &Path) {
         let sent: BTreeMap<u64, u64> = sent.collect();
         let mut joined = 0;
         for record in &to.records {
-            if let What::Handled(message) = &record.what
-                && message.peer == from.process
-                && let Some(sent_ns) = sent.get(&message.number)
-            {
+            let What::Handled(message) = &record.what else {
+                continue;
+            };
+            let sent_ns = sent.get(&message.number);
+            if let Some(sent_ns) = sent_ns.filter(|_| message.peer == from.process) {
                 let number = message.number;
                 let done_ns = record.at_ns + record.length_ns;
                 assert!(

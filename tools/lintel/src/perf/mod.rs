@@ -172,10 +172,11 @@ fn take_part(mut options: Options, rank: usize, form: impl FnOnce() -> Result<Te
             deliver_interrupted(start, &options, rows);
         })?;
     }
-    if let [one, other] = options.cores[..]
-        && one == other
-        && !session.team.is_remote()
-    {
+    let shared = match options.cores[..] {
+        [one, other] if one == other && !session.team.is_remote() => Some(one),
+        _ => None,
+    };
+    if let Some(one) = shared {
         session.note(&format!(
             "both ranks are pinned to core {one}, and take turns"
         ))?;
