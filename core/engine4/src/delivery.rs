@@ -152,14 +152,35 @@ impl<S: Span> Interface<S> {
         host: &mut H,
     ) -> bool {
         let is_plain = !response.reply && !response.silent && response.fail == NiFail::Ok;
-        let Some((index, operation)) = self.under_way(response.token).filter(|_| is_plain) else {
+        is_plain && self.acknowledge(from, response.token, |_| *response, host)
+    }
+
+    /// As [`deliver_acknowledgement`](Self::deliver_acknowledgement), of an operation that was
+    /// acknowledged by its token alone.
+    #[inline(always)]
+    pub fn deliver_token<H: Host<S>>(&mut self, from: ProcessId, token: u32, host: &mut H) -> bool {
+        let number = self.number;
+        let response = |length| Acknowledgements::response(number, token, length);
+        self.acknowledge(from, token, response, host)
+    }
+
+    /// Ends an operation to that process, by the response that its length gives.
+    #[inline(always)]
+    fn acknowledge<H: Host<S>>(
+        &mut self,
+        from: ProcessId,
+        token: u32,
+        response: impl FnOnce(u64) -> Response,
+        host: &mut H,
+    ) -> bool {
+        let Some((index, operation)) = self.under_way(token) else {
             return false;
         };
         let is_its = operation.target == from && operation.is_copied_put();
         let (Some(source), true) = (operation.source, is_its) else {
             return false;
         };
-        let ended = Ended::new(operation, response);
+        let ended = Ended::new(operation, &response(operation.length));
         let Some(descriptor) = self.descriptors.at_mut(source) else {
             return false;
         };

@@ -103,6 +103,7 @@ impl Transfer {
 
     /// Portals 4.3, section `Atomic operations`: whole elements, no more than the limit, one
     /// element for a conditional or masked swap.
+    #[inline(always)]
     fn check_atomic(&self, limits: &Limits) -> Result<()> {
         let size = self.datatype.size() as u64;
         let limit = match self.verb {

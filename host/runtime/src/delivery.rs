@@ -165,10 +165,10 @@ impl<O: Owner> Core<O> {
             let Some((interface, mut effects)) = self.interface(all.interface()) else {
                 break;
             };
-            let Some(response) = interface.response_by_token(token) else {
+            if interface.deliver_token(origin.process, token, &mut effects) {
                 continue;
-            };
-            if !interface.deliver_acknowledgement(origin.process, &response, &mut effects) {
+            }
+            if let Some(response) = interface.response_by_token(token) {
                 self.on_response(origin, &response, Payload::Placed);
             }
         }

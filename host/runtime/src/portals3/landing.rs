@@ -130,10 +130,8 @@ impl<O: Owner3> Portals3<O> {
                 let parts = self.move_parts(transports);
                 O::Mover::fetch(parts, origin, &loan, pieces.as_slice())
             }
-            // The sender has announced fewer bytes than its header.
-            (Verb::Put, Payload::Streamed(length)) if length < landed.mlength() => NiFail::Segv,
-            (Verb::Put, Payload::Streamed(_)) => {
-                return self.land_stream(transports, origin, pieces, landed);
+            (Verb::Put, Payload::Streamed(announced)) => {
+                return self.land_stream(transports, origin, (pieces, announced), landed);
             }
             // Without bytes; inline ones have landed.
             (Verb::Put, _) => NiFail::Ok,
@@ -286,7 +284,7 @@ impl<O: Owner3> Portals3<O> {
         }
     }
 
-    #[inline]
+    #[inline(never)]
     pub(crate) fn on_response(
         &mut self,
         transports: &mut Transports,
@@ -296,18 +294,15 @@ impl<O: Owner3> Portals3<O> {
     ) {
         // What this process has refused itself comes by the loopback, and not from the process that was to answer.
         let is_own = origin.process == transports.me;
-        match self.interface(transports) {
-            Some(_) if is_own => {}
-            Some((interface, _)) if interface.awaits(origin.process, response) => {}
-            Some((interface, _)) => return interface.drop_response(response),
-            None => return,
-        }
-        let settled = O::Mover::settle(&mut self.staged, &self.owner, &response.into());
-        let fail = settled.unwrap_or(response.fail);
-        let response = Response { fail, ..*response };
         let Some((interface, mut effects)) = self.interface(transports) else {
             return;
         };
+        if !is_own && !interface.awaits(origin.process, response) {
+            return interface.drop_response(response);
+        }
+        let settled = O::Mover::settle(effects.staged, effects.owner, &response.into());
+        let fail = settled.unwrap_or(response.fail);
+        let response = Response { fail, ..*response };
         let Some((pieces, pending)) = interface.on_response(&response, &mut effects) else {
             return;
         };
@@ -330,10 +325,14 @@ impl<O: Owner3> Portals3<O> {
         &mut self,
         transports: &mut Transports,
         origin: Origin,
-        pieces: Pieces<O::Span>,
+        (pieces, announced): (Pieces<O::Span>, u64),
         landed: Landed,
     ) {
         let (length, pool) = (landed.mlength(), &mut self.staged.pool);
+        if announced < length {
+            // The sender has announced fewer bytes than its header.
+            return self.finish_landing(transports, origin, landed, NiFail::Segv);
+        }
         let accessible = landed.is_accessible();
         match O::Mover::stream_buffer(&self.owner, pool, length, accessible) {
             Ok(buffer) => {
