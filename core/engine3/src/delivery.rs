@@ -2,9 +2,9 @@
 //! their decision and their completion.
 
 use crate::events::Details;
-use crate::target::{MOST_MEMORY, answer};
+use crate::target::answer;
 use crate::{Host, Interface};
-use lintel_memory::{Buffer, Span};
+use lintel_memory::{Buffer, MOST_MEMORY, Span};
 use lintel_types::portals3::{EventKind, MdOptions};
 use lintel_types::{NiFail, ProcessId};
 use lintel_wire::portals3::{Request, Response};

@@ -4,7 +4,7 @@
 use crate::descriptors::Descriptor;
 use crate::events::{Begun, Details, Pair};
 use crate::{Host, Interface};
-use lintel_memory::{Pieces, Span};
+use lintel_memory::{MOST_MEMORY, Pieces, Span};
 use lintel_tables::OrderedMatchList;
 use lintel_types::portals3::MdOptions;
 use lintel_types::{DescriptorIndex, EntryIndex, NiFail, ProcessId};
@@ -34,9 +34,6 @@ pub struct Landed {
     silent: bool,
     accessible: bool,
 }
-
-/// Memory longer than this can't be touched as a whole.
-pub(crate) const MOST_MEMORY: u64 = 1 << 46;
 
 impl Landed {
     /// The request as it arrived.

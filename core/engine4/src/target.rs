@@ -6,7 +6,7 @@ use crate::entries::{Arriving, Entry};
 use crate::portal::Portal;
 use crate::unexpected::Unexpected;
 use crate::{Host, Interface};
-use lintel_memory::{Pieces, Span};
+use lintel_memory::{MOST_MEMORY, Pieces, Span};
 use lintel_types::{
     AckRequest, EntryIndex, Event, EventKind, HeaderIndex, List, MeOptions, NiFail, PortalIndex,
     ProcessId, QueueIndex,
@@ -77,9 +77,6 @@ struct Fate {
     /// All of the entry can be touched.
     accessible: bool,
 }
-
-/// An entry longer than this can't be all memory of a process.
-const MOST_MEMORY: u64 = 1 << 46;
 
 impl Landed {
     /// The request as it arrived.

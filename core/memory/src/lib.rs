@@ -21,7 +21,7 @@ extern crate alloc;
 
 mod pieces;
 
-pub use pieces::{Pieces, Walk, length, part, parts, skip};
+pub use pieces::{MOST_MEMORY, Pieces, Walk, length, part, parts, skip};
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;

@@ -88,6 +88,9 @@ impl<S> FromIterator<S> for Pieces<S> {
     }
 }
 
+/// More bytes than any process can have as memory: of what is longer some can't be touched.
+pub const MOST_MEMORY: u64 = 1 << 46;
+
 /// Length of a list of spans in all, bytes; at most 2^64 - 1, whatever lengths a peer names.
 #[inline]
 pub fn length<S: Span>(spans: &[S]) -> u64 {

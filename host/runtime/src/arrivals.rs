@@ -4,6 +4,7 @@
 use crate::core::Core;
 use crate::library::Library;
 use crate::owner::{LocalProcess, Owner};
+use crate::send_starts::PREPARED_EVERY;
 use lintel_bridge::Taken;
 use lintel_claim::copy;
 use lintel_nal_shm::ShmNal;
@@ -11,9 +12,6 @@ use lintel_types::{Event, Handle, InterfaceNumber, QueueIndex};
 use lintel_wire::Request;
 use std::sync::atomic::Ordering;
 
-/// Puts that nothing was prepared for, or polls while none is tried, until one is prepared. A
-/// prime, so that each of several that take turns is.
-const PREPARED_EVERY: u32 = 17;
 /// Tries that a put which lands like an earlier one is worth, and the most that are left.
 const TRIES: u32 = 4;
 const MOST_TRIES: u32 = 16;

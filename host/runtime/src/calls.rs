@@ -18,7 +18,7 @@ use std::sync::atomic::Ordering;
 
 /// Bytes of the owner's memory that are lent as copies, beyond which further
 /// operations wait for the answers to earlier ones.
-const MAX_STAGED: u64 = 64 << 20;
+pub(crate) const MAX_STAGED: u64 = 64 << 20;
 
 impl<O: Owner> Library<O> {
     /// As [`with`](Self::with), for a command that ends something: where that is in

@@ -33,7 +33,7 @@ const DEFAULT_IFACE: u32 = u32::MAX;
 /// Its other names. Programs for NICs with several ports number them from 0.
 const NUMBERED_IFACES: std::ops::RangeInclusive<u32> = 0..=3;
 /// How long the last close waits for peers to take what was sent to them.
-const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
+pub(crate) const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// How often a closing process polls.
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_micros(50);
 /// How often a process identifier that is in use is tried again.

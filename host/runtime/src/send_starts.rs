@@ -14,9 +14,9 @@ use lintel_wire::Verb;
 
 /// Bytes of the longest one that is started without a call of another function.
 const LONGEST_INLINE: u64 = INLINE as u64;
-/// Sends that were started otherwise, of which one is prepared. Odd, so that each of two that take
-/// turns is.
-const PREPARED_EVERY: u32 = 17;
+/// Sends that were started otherwise, and puts that landed otherwise, of which one is prepared. A prime,
+/// so that each of several that take turns is.
+pub(crate) const PREPARED_EVERY: u32 = 17;
 
 impl Library<LocalProcess> {
     /// Starts a put that is like an earlier one, reported by a counter at most. False, with nothing

@@ -1,5 +1,6 @@
 //! The calls that change the engine: a command each, with what it causes at once.
 
+use crate::calls::MAX_STAGED;
 use crate::core::Core;
 use crate::library::Library;
 use crate::portals3::effects::Effects;
@@ -12,10 +13,6 @@ use lintel_memory::Span;
 use lintel_types::portals3::{Error, MemoryDescriptor, Position, Result};
 use lintel_types::{Handle, PortalIndex, ProcessId};
 use serde::{Deserialize, Serialize};
-
-/// Bytes of the owner's memory that are lent as copies, beyond which further operations wait
-/// for the answers to earlier ones.
-const MAX_STAGED: u64 = 64 << 20;
 
 /// What an interface is to others.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]

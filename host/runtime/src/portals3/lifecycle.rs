@@ -2,6 +2,7 @@
 
 use crate::core::Core;
 use crate::library::Library;
+use crate::lifecycle::CLOSE_TIMEOUT;
 use crate::portals3::names::{from_network, to_network};
 use crate::portals3::owner::Owner3;
 use crate::portals3::state::OpenInterface;
@@ -15,8 +16,6 @@ use std::time::Duration;
 
 /// The interfaces of the reference implementation; the first is PTL_IFACE_DEFAULT.
 const REFERENCE: std::ops::RangeInclusive<u32> = 0xf0f0_f000..=0xf0f0_f003;
-/// How long a close waits for peers to take what was sent to them.
-const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// The one interface of a process.
 pub(crate) const NUMBER: InterfaceNumber = InterfaceNumber::ALL[0];
 
