@@ -4,7 +4,7 @@
 //! a thread that sleeps in a read of the socket that `PMI_FD` names waits for the launcher. Of PMIx, and of
 //! `PMI_PORT`, the socket isn't known.
 
-use crate::snapshot::own_thread;
+use crate::thread::own_thread;
 use nix::libc::{SYS_read, SYS_recvfrom, SYS_recvmsg};
 use std::fs::{read_dir, read_link, read_to_string};
 use std::path::PathBuf;

@@ -7,12 +7,12 @@ use crate::observed::milliseconds_since;
 use crate::owner::Owner;
 use crate::protocol::Protocol;
 use crate::resources::Placement;
+use crate::thread::own_thread;
 use lintel_nal::Nal;
 use lintel_snapshot::{
     Awaited, CounterTest, InterfaceState, MOST_EXAMPLES, MOST_PEERS, Snapshot, Wait, first_of,
 };
 use lintel_types::{Handle, InterfaceNumber};
-use rustix::thread::gettid;
 use std::time::Instant;
 
 impl<O: Owner> Core<O> {
@@ -130,10 +130,6 @@ pub(crate) fn counters_at(counters: &[Handle], tests: &[u64]) -> Awaited {
         failure: 0,
     });
     Awaited::Counters(test.collect())
-}
-
-pub(crate) fn own_thread() -> i32 {
-    gettid().as_raw_nonzero().get()
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Threads of the library in the application's process.
 
 use lintel_presence::with_signals_blocked;
+use rustix::thread::gettid;
 use std::io;
 use std::sync::atomic::{AtomicIsize, Ordering};
 use std::thread::JoinHandle;
@@ -17,6 +18,11 @@ static OWN: AtomicIsize = AtomicIsize::new(0);
 pub(crate) fn is_alone() -> bool {
     let own = usize::try_from(OWN.load(Ordering::SeqCst)).unwrap_or(0);
     std::fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() <= own + 1)
+}
+
+/// The system's number of the thread that calls.
+pub(crate) fn own_thread() -> i32 {
+    gettid().as_raw_nonzero().get()
 }
 
 /// Starts a thread of the library's. It gets no signals: they are for the application's own

@@ -12,7 +12,6 @@ use lintel_nal::Nal;
 use lintel_types::portals3::{Error, Limits, Result};
 use lintel_types::{Error as Error4, Handle, InterfaceNumber, Kind};
 use serde::{Deserialize, Serialize};
-use std::time::Duration;
 
 /// The interfaces of the reference implementation; the first is PTL_IFACE_DEFAULT.
 const REFERENCE: std::ops::RangeInclusive<u32> = 0xf0f0_f000..=0xf0f0_f003;
