@@ -1,27 +1,18 @@
-//! A group: its ranks, its outstanding requests, and its segments in progress.
+//! A group: its ranks, what carries out its operations, and how a rank waits for others.
 
-use crate::active::{Active, StepContext};
 use crate::buffers::{Buffers, Separate};
-use crate::call::{Call, Plan, Reach};
+use crate::call::{Call, Plan};
 use crate::error::{Error, Result};
-use crate::lane::{self, BARRIER_LANES, LANES, Lane};
+use crate::lane;
+use crate::messages::{Awaited, MessageOperations, NO_REQUEST, Request};
 use crate::peers::{POLL_INTERVAL, Peers};
 use crate::portals::Portals;
-use crate::recycling::RecyclingBarriers;
 use crate::shared::{MAX_SHORT_CALL, SharedMemory, SharedOperations};
-use crate::spec::{Progress, Spec};
+use crate::spec::Spec;
 use crate::waiting::Waiting;
-use arrayvec::ArrayVec;
 use lintel_claim::Region;
-use lintel_collectives::{Algorithm, Collective, Memory, Schedule, Store};
-use std::collections::VecDeque;
-use std::ops::Range;
-use std::sync::Arc;
+use lintel_collectives::Algorithm;
 use std::time::{Duration, Instant};
-
-/// A nonblocking operation that hasn't completed.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Request(pub u64);
 
 /// A call of few bytes that a group has found sound: [`Group::short`].
 #[derive(Debug)]
@@ -35,56 +26,15 @@ pub struct Short {
 /// Used by one thread at a time. Dropping it without [`Group::free`] isn't reported, so
 /// that ranks that wait for this one find it failed once its process ends.
 pub struct Group<P: Portals> {
-    setup: Setup<P>,
-    lanes: Vec<Lane<P>>,
-    barriers: RecyclingBarriers,
+    portals: P,
+    messages: MessageOperations<P>,
     peers: Peers<P>,
-    /// Segments asked for, and segments begun.
-    requested: u64,
-    begun: u64,
-    /// Segments under way, in the order of their numbers.
-    active: VecDeque<Segment>,
-    /// Operations whose end hasn't been reported, in the order of the calls.
-    requests: VecDeque<(Request, Pending)>,
-    next_request: u64,
-    schedules: Schedules,
     shared: Option<Box<SharedOperations>>,
     waiting: Waiting,
     failed: bool,
     failed_rank: Option<u32>,
 }
 
-/// The library, the processes, and the memory of all lanes.
-struct Setup<P> {
-    portals: P,
-    spec: Spec,
-    reach: Reach,
-    region: Region,
-}
-
-/// An operation, until its end is reported to the caller.
-struct Pending {
-    plan: Plan,
-    /// The number of its first segment.
-    first: u64,
-    /// Segments that have ended.
-    ended: u64,
-    /// When it first let the other ranks be probed.
-    first_probe: Option<Instant>,
-    /// A copy of the caller's input, if not all segments could be begun at once.
-    input: Option<Vec<u8>>,
-    /// Results that came while the caller's buffers weren't at hand.
-    results: Vec<(Range<usize>, Vec<u8>)>,
-}
-
-struct Segment {
-    number: u64,
-    request: Request,
-    active: Active,
-}
-
-/// None of the caller's.
-const NO_REQUEST: Request = Request(u64::MAX);
 /// Looks at counters before one lets other threads have the core: what an answer of a
 /// rank takes that runs.
 const SPINS: u32 = 20;
@@ -93,11 +43,6 @@ const CROWDED_SPINS: u32 = 1;
 /// Looks with others on the core in between, among them perhaps the rank waited for,
 /// before one leaves the waiting to the library.
 const YIELDS: u32 = 200;
-/// Counters that a group waits for at a time, at most: every lane may hold a segment, and
-/// one barrier is under way.
-pub const MAX_AWAITED: usize = LANES as usize + 1;
-/// Schedules that are kept; a program that needs more makes them again.
-const SCHEDULES: usize = 64;
 
 impl<P: Portals> Group<P> {
     /// The bytes of the region that a group of so many ranks needs.
@@ -114,26 +59,14 @@ impl<P: Portals> Group<P> {
     pub fn create(portals: P, region: Region, spec: Spec) -> Result<Group<P>> {
         spec.check(portals.id()?)?;
         let ranks = spec.processes.len() as u32;
-        let lanes = (0..LANES + BARRIER_LANES).map(|number| Lane::new(&portals, number, ranks));
-        let lanes = lanes.collect::<Result<_>>()?;
         let mut peers = Peers::new(&portals, spec.rank, ranks)?;
-        peers.handshake(&portals, &spec.processes, spec.create_timeout)?;
+        let timeout = spec.create_timeout;
+        let messages = MessageOperations::new(&portals, region, spec)?;
+        peers.handshake(&portals, messages.processes(), timeout)?;
         Ok(Group {
-            barriers: RecyclingBarriers::new(spec.rank, ranks),
-            setup: Setup {
-                reach: Reach::of(&spec.processes),
-                portals,
-                spec,
-                region,
-            },
-            lanes,
+            portals,
+            messages,
             peers,
-            requested: 0,
-            begun: 0,
-            active: VecDeque::new(),
-            requests: VecDeque::new(),
-            next_request: 0,
-            schedules: Schedules::default(),
             shared: None,
             waiting: Waiting::default(),
             failed: false,
@@ -144,13 +77,13 @@ impl<P: Portals> Group<P> {
     /// This process's rank, from 0 (MPI_Comm_rank).
     #[inline]
     pub fn rank(&self) -> u32 {
-        self.setup.spec.rank
+        self.messages.rank()
     }
 
     /// The size of the group (MPI_Comm_size).
     #[inline]
     pub fn ranks(&self) -> u32 {
-        self.setup.spec.processes.len() as u32
+        self.messages.processes().len() as u32
     }
 
     /// The rank that was first found to have failed.
@@ -212,7 +145,7 @@ impl<P: Portals> Group<P> {
             return self.guarded(|group| group.run_shared((call, bytes), buffers));
         }
         let plan = self.accept(call, algorithm, buffers)?;
-        let request = self.enqueue(plan);
+        let request = self.messages.enqueue(plan);
         self.wait(request, buffers)
     }
 
@@ -274,10 +207,8 @@ impl<P: Portals> Group<P> {
     /// failed rank and PtlAbort end the wait.
     fn look_around(&mut self, since: Instant) -> Result<()> {
         self.advance(NO_REQUEST, None)?;
-        let (portals, counter) = (&self.setup.portals, self.lanes[0].counter(0));
-        portals.wait(&[(counter, u64::MAX)], Duration::ZERO)?;
-        self.peers
-            .probe_some(portals, &self.setup.spec.processes, since)
+        self.messages.poke(&self.portals)?;
+        self.probe_some(since)
     }
 
     /// Begins an operation. Its input is read here, or copied if it can't all be
@@ -293,14 +224,9 @@ impl<P: Portals> Group<P> {
         buffers: &mut dyn Buffers,
     ) -> Result<Request> {
         let plan = self.accept(call, algorithm, buffers)?;
-        let request = self.enqueue(plan);
-        let end = self.requested;
+        let request = self.messages.enqueue(plan);
         self.guarded(|group| group.advance(request, Some(buffers)))?;
-        if self.begun < end {
-            let (given, _) = plan.lengths(self.setup.spec.rank);
-            let input = buffers.input(0..given as usize).to_vec();
-            self.pending_mut(request)?.input = Some(input);
-        }
+        self.messages.keep_input(request, buffers)?;
         Ok(request)
     }
 
@@ -310,13 +236,14 @@ impl<P: Portals> Group<P> {
     /// # Errors
     /// `InvalidRequest`; `ProcFailed`, `MessageFailed`, `Revoked`; errors of Portals.
     pub fn test(&mut self, request: Request, buffers: &mut dyn Buffers) -> Result<bool> {
-        self.pending_mut(request)?;
+        self.messages.plan_of(request)?;
         self.guarded(|group| {
             group.advance(request, Some(buffers))?;
-            if group.take(request, buffers)? {
+            if group.messages.take(request, buffers)? {
                 return Ok(true);
             }
-            group.probe_some(request)?;
+            let since = group.messages.waiting_since(request)?;
+            group.probe_some(since)?;
             Ok(false)
         })
     }
@@ -326,17 +253,18 @@ impl<P: Portals> Group<P> {
     /// # Errors
     /// As [`Group::test`].
     pub fn wait(&mut self, request: Request, buffers: &mut dyn Buffers) -> Result<()> {
-        self.pending_mut(request)?;
+        self.messages.plan_of(request)?;
         self.guarded(|group| {
             let mut has_slept = false;
             loop {
                 group.advance(request, Some(buffers))?;
-                if group.take(request, buffers)? {
+                if group.messages.take(request, buffers)? {
                     return Ok(());
                 }
                 // Most operations end before the clock need be read.
                 if std::mem::replace(&mut has_slept, true) {
-                    group.probe_some(request)?;
+                    let since = group.messages.waiting_since(request)?;
+                    group.probe_some(since)?;
                 }
                 group.sleep()?;
             }
@@ -348,8 +276,8 @@ impl<P: Portals> Group<P> {
     /// # Errors
     /// `InvalidRequest`.
     pub fn request_lengths(&mut self, request: Request) -> Result<(u64, u64)> {
-        let rank = self.setup.spec.rank;
-        Ok(self.pending_mut(request)?.plan.lengths(rank))
+        let rank = self.rank();
+        Ok(self.messages.plan_of(request)?.lengths(rank))
     }
 
     /// Frees the group, once all ranks do: no message of it is in flight afterwards.
@@ -362,34 +290,27 @@ impl<P: Portals> Group<P> {
         if self.failed {
             return Ok(());
         }
-        let mut nothing = crate::buffers::Separate::default();
+        let mut nothing = Separate::default();
         self.shared = None; // A barrier by messages shows that none is in flight.
         self.run(Call::Barrier, None, &mut nothing)?;
         let begun = Instant::now();
         loop {
             self.advance(NO_REQUEST, None)?;
-            if self.active.is_empty() && self.barriers.are_over(self.requested) {
+            if self.messages.is_idle() {
                 return Ok(());
             }
             self.sleep()?;
-            self.peers
-                .probe_some(&self.setup.portals, &self.setup.spec.processes, begun)?;
+            self.probe_some(begun)?;
         }
     }
 
     fn plan(&self, call: Call, algorithm: Option<Algorithm>) -> Result<Plan> {
-        // Each rank combines by itself, and the caller's loop has no limit.
-        let largest_combine = match self.setup.spec.progress {
-            Progress::Offloaded => self.setup.portals.largest_atomic(),
-            Progress::Host => u64::MAX,
-        };
-        Plan::new(
-            call,
-            algorithm,
-            self.ranks(),
-            self.setup.reach,
-            largest_combine,
-        )
+        self.messages.plan(&self.portals, call, algorithm)
+    }
+
+    /// Does all that can be done now. `buffers` are those of `request`.
+    fn advance(&mut self, request: Request, buffers: Option<&mut dyn Buffers>) -> Result<()> {
+        self.messages.advance(&self.portals, request, buffers)
     }
 
     fn accept(
@@ -402,7 +323,7 @@ impl<P: Portals> Group<P> {
             return Err(Error::Revoked);
         }
         let plan = self.plan(call, algorithm)?;
-        self.check(plan.lengths(self.setup.spec.rank), buffers)?;
+        self.check(plan.lengths(self.rank()), buffers)?;
         Ok(plan)
     }
 
@@ -420,28 +341,8 @@ impl<P: Portals> Group<P> {
     fn too_short(&self, (gives, gets): (u64, u64), (input, output): (usize, usize)) -> Error {
         Error::InvalidArgument(format!(
             "rank {} gives {gives} bytes and gets {gets}, but the buffers have {input} and {output}",
-            self.setup.spec.rank
+            self.rank()
         ))
-    }
-
-    fn enqueue(&mut self, plan: Plan) -> Request {
-        let request = Request(self.next_request);
-        self.next_request += 1;
-        let pending = Pending {
-            plan,
-            first: self.requested,
-            ended: 0,
-            first_probe: None,
-            input: None,
-            results: Vec::new(),
-        };
-        self.requested += plan.segments();
-        self.requests.push_back((request, pending));
-        request
-    }
-
-    fn pending_mut(&mut self, request: Request) -> Result<&mut Pending> {
-        find(&mut self.requests, request).ok_or(Error::InvalidRequest)
     }
 
     /// An error within an operation revokes the group: the other ranks
@@ -461,126 +362,11 @@ impl<P: Portals> Group<P> {
         result
     }
 
-    /// Does all that can be done now. `buffers` are those of `request`.
-    fn advance(&mut self, request: Request, mut buffers: Option<&mut dyn Buffers>) -> Result<()> {
-        loop {
-            self.begin_segments(request, buffers.as_deref())?;
-            self.end_segments(request, &mut buffers)?;
-            self.advance_barrier()?;
-            if self.begun == self.requested || !self.barriers.allow(self.begun) {
-                return Ok(());
-            }
-        }
-    }
-
-    fn advance_barrier(&mut self) -> Result<()> {
-        let context = self.setup.context();
-        let ended = self.active.front().map_or(self.begun, |front| front.number);
-        let host = self.setup.spec.progress == Progress::Host;
-        let lanes = &mut self.lanes;
-        self.barriers
-            .advance(&context, lanes, (self.requested, ended), host)
-    }
-
-    /// Begins segments in the order of their numbers, as far as barriers allow.
-    fn begin_segments(&mut self, current: Request, buffers: Option<&dyn Buffers>) -> Result<()> {
-        while self.begun < self.requested && self.barriers.allow(self.begun) {
-            let segment = self.begin_segment(self.begun, current, buffers)?;
-            self.begun += 1;
-            self.active.push_back(segment);
-        }
-        Ok(())
-    }
-
-    fn begin_segment(
-        &mut self,
-        number: u64,
-        current: Request,
-        buffers: Option<&dyn Buffers>,
-    ) -> Result<Segment> {
-        // Later ones have no segment before it, and earlier ones are all begun.
-        let of_number = |(_, pending): &&(Request, Pending)| pending.first <= number;
-        let found = self.requests.iter().rev().find(of_number);
-        let &(request, ref pending) = found.expect("a segment is as old as its request");
-        let part = number - pending.first;
-        let collective = pending.plan.collective(part);
-        let rank = self.setup.spec.rank;
-        let schedule = self.schedules.of(collective, rank);
-        let index = (number % LANES) as usize;
-        let lane = &self.lanes[index];
-        let mut at = lane.input(&schedule);
-        for piece in pending.plan.pieces(part, 0..collective.input_bytes(rank)) {
-            let bytes = match (&pending.input, buffers) {
-                (Some(copied), _) => &copied[piece],
-                (None, Some(buffers)) if request == current => buffers.input(piece),
-                _ => unreachable!("what isn't begun at the call is copied there"),
-            };
-            self.setup.region.write(at, bytes);
-            at += bytes.len() as u64;
-        }
-        let mut active = Active::new(index, schedule, pending.plan.call.combine());
-        if self.setup.spec.progress == Progress::Offloaded {
-            active.post(&self.setup.context(), lane)?;
-        }
-        Ok(Segment {
-            number,
-            request,
-            active,
-        })
-    }
-
-    /// Takes the results of segments that have ended.
-    fn end_segments(
-        &mut self,
-        current: Request,
-        buffers: &mut Option<&mut dyn Buffers>,
-    ) -> Result<()> {
-        let mut place = 0;
-        while let Some(segment) = self.active.get_mut(place) {
-            let lane = &mut self.lanes[segment.active.lane];
-            segment.active.progress(&self.setup.context(), lane)?;
-            if !segment.active.is_done(&self.setup.portals, lane)? {
-                place += 1;
-                continue;
-            }
-            let pending = find(&mut self.requests, segment.request);
-            let pending = pending.expect("a request stays until its segments have ended");
-            let own: Option<&mut dyn Buffers> = match buffers {
-                Some(buffers) if segment.request == current => Some(&mut **buffers),
-                _ => None,
-            };
-            pending.take_result(segment, lane, &self.setup.region, own);
-            lane.end(&segment.active.schedule);
-            self.active.remove(place);
-        }
-        Ok(())
-    }
-
-    /// Hands over what is left of an operation that has ended.
-    fn take(&mut self, request: Request, buffers: &mut dyn Buffers) -> Result<bool> {
-        let pending = self.pending_mut(request)?;
-        if pending.ended < pending.plan.segments() {
-            return Ok(false);
-        }
-        for (piece, bytes) in &pending.results {
-            buffers.output(piece.clone()).copy_from_slice(bytes);
-        }
-        let place = self
-            .requests
-            .binary_search_by_key(&request, |&(name, _)| name);
-        self.requests.remove(place.expect("it was found above"));
-        Ok(true)
-    }
-
     /// Waits until anything may go on, but not for long.
     fn sleep(&mut self) -> Result<()> {
-        let segments = self.active.iter().map(|segment| &segment.active);
-        let mut awaited = ArrayVec::<_, MAX_AWAITED>::new();
-        for active in segments.chain(self.barriers.running()) {
-            match active.awaits(&self.setup.portals, &self.lanes[active.lane])? {
-                Some(want) => awaited.push(want),
-                None => return Ok(()),
-            }
+        let mut awaited = Awaited::<P>::new();
+        if !self.messages.add_awaited(&self.portals, &mut awaited)? {
+            return Ok(());
         }
         if awaited.is_empty() {
             return Ok(());
@@ -590,95 +376,20 @@ impl<P: Portals> Group<P> {
             false => SPINS,
         };
         for look in 0..spins + YIELDS {
-            if self.setup.portals.wait(&awaited, Duration::ZERO)? {
+            if self.portals.wait(&awaited, Duration::ZERO)? {
                 return Ok(());
             }
             if look >= spins {
                 self.waiting.yield_processor();
             }
         }
-        self.setup.portals.wait(&awaited, POLL_INTERVAL).map(drop)?;
+        self.portals.wait(&awaited, POLL_INTERVAL).map(drop)?;
         Ok(())
     }
 
-    fn probe_some(&mut self, request: Request) -> Result<()> {
-        let since = *self
-            .pending_mut(request)?
-            .first_probe
-            .get_or_insert_with(Instant::now);
-        self.peers
-            .probe_some(&self.setup.portals, &self.setup.spec.processes, since)
-    }
-}
-
-impl<P: Portals> Setup<P> {
-    fn context(&self) -> StepContext<'_, P> {
-        StepContext {
-            portals: &self.portals,
-            processes: &self.spec.processes,
-            rank: self.spec.rank,
-            region: &self.region,
-        }
-    }
-}
-
-impl Pending {
-    /// A segment has ended: copies what results to its caller's place, or keeps it until
-    /// that is at hand.
-    fn take_result<P: Portals>(
-        &mut self,
-        segment: &Segment,
-        lane: &Lane<P>,
-        region: &Region,
-        mut buffers: Option<&mut dyn Buffers>,
-    ) {
-        let number = segment.number - self.first;
-        for &Store { from, to } in &segment.active.schedule.stores {
-            // The root's own is where it was.
-            if from.memory == Memory::Input && matches!(self.plan.call, Call::Broadcast { .. }) {
-                continue;
-            }
-            let mut at = segment.active.place(from, lane);
-            for piece in self.plan.pieces(number, to..to + from.bytes) {
-                let length = piece.len();
-                match &mut buffers {
-                    Some(buffers) => _ = region.read(at, buffers.output(piece)),
-                    None => {
-                        let mut bytes = vec![0; length];
-                        region.read(at, &mut bytes);
-                        self.results.push((piece, bytes));
-                    }
-                }
-                at += length as u64;
-            }
-        }
-        self.ended += 1;
-    }
-}
-
-fn find(requests: &mut VecDeque<(Request, Pending)>, request: Request) -> Option<&mut Pending> {
-    let place = requests.binary_search_by_key(&request, |&(name, _)| name);
-    requests.get_mut(place.ok()?).map(|(_, pending)| pending)
-}
-
-/// Schedules that were needed, those that often are in front.
-#[derive(Default)]
-struct Schedules(Vec<(Collective, Arc<Schedule>)>);
-
-impl Schedules {
-    fn of(&mut self, collective: Collective, rank: u32) -> Arc<Schedule> {
-        let Schedules(kept) = self;
-        match kept.iter().position(|(of, _)| *of == collective) {
-            Some(place) => {
-                kept.swap(place, place / 2);
-                kept[place / 2].1.clone()
-            }
-            None => {
-                kept.truncate(SCHEDULES - 1);
-                let made = Arc::new(collective.schedule(rank));
-                kept.push((collective, made.clone()));
-                made
-            }
-        }
+    /// Probes some ranks, if the wait that began at `since` is a long one.
+    fn probe_some(&mut self, since: Instant) -> Result<()> {
+        let processes = self.messages.processes();
+        self.peers.probe_some(&self.portals, processes, since)
     }
 }
