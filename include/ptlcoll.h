@@ -6,8 +6,9 @@
  * libptlcoll posts a whole operation up front, as triggered puts and atomics. The library below, or
  * the network interface, then progresses it: a rank that is busy computing delays no other. It calls
  * no function of the library but those of portals4.h, and works with any library that has that
- * interface. If all ranks, 64 at most, run as one user on one node, blocking operations with
- * PTLCOLL_AUTO don't use messages: the ranks load and store in memory that all have mapped.
+ * interface. Blocking operations with PTLCOLL_AUTO don't use messages among ranks that run as one
+ * user on one node, 256 at most: those load and store in memory that all of them have mapped. On
+ * several nodes, only the lowest rank of each sends messages then, except in gathers and scatters.
  *
  * For every function, and not repeated there: all ranks of a group call the same operations in the
  * same order, with the same arguments except buffers; a blocking call doesn't match a nonblocking

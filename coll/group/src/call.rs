@@ -61,7 +61,7 @@ pub(crate) struct Plan {
     algorithm: Algorithm,
     ranks: u32,
     /// Length in bytes, the same at all ranks.
-    bytes: u64,
+    pub(crate) bytes: u64,
     /// Of each rank, in each segment but the last.
     segment: u64,
     largest_combine: u64,

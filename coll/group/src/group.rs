@@ -1,16 +1,17 @@
 //! A group: its ranks, what carries out its operations, and how a rank waits for others.
 
 use crate::buffers::{Buffers, Separate};
-use crate::call::{Call, Plan};
+use crate::call::{Call, Plan, Reduction};
 use crate::error::{Error, Result};
-use crate::lane;
+use crate::hierarchical::{HierarchicalOperations, Nodes};
+use crate::lane::{self, Place};
 use crate::messages::{Awaited, MessageOperations, NO_REQUEST, Request};
 use crate::peers::{POLL_INTERVAL, Peers};
-use crate::portals::Portals;
+use crate::portals::{Combine, Portals};
 use crate::shared::{MAX_SHORT_CALL, SharedMemory, SharedOperations};
 use crate::spec::Spec;
 use crate::waiting::Waiting;
-use lintel_claim::Region;
+use lintel_claim::{Datatype, Operation, Region};
 use lintel_collectives::Algorithm;
 use std::time::{Duration, Instant};
 
@@ -30,6 +31,7 @@ pub struct Group<P: Portals> {
     messages: MessageOperations<P>,
     peers: Peers<P>,
     shared: Option<Box<SharedOperations>>,
+    hierarchical: Option<Box<HierarchicalOperations<P>>>,
     waiting: Waiting,
     failed: bool,
     failed_rank: Option<u32>,
@@ -50,6 +52,11 @@ impl<P: Portals> Group<P> {
         lane::region_bytes(processes as u32)
     }
 
+    /// The same if the ranks may [share memory on several nodes](Group::share_on_nodes).
+    pub fn region_bytes_on_nodes(processes: usize) -> u64 {
+        2 * Self::region_bytes(processes)
+    }
+
     /// Creates the group; returns when all ranks have created it. `region` is the memory
     /// that `portals` sends from and receives to.
     ///
@@ -61,13 +68,14 @@ impl<P: Portals> Group<P> {
         let ranks = spec.processes.len() as u32;
         let mut peers = Peers::new(&portals, spec.rank, ranks)?;
         let timeout = spec.create_timeout;
-        let messages = MessageOperations::new(&portals, region, spec)?;
+        let messages = MessageOperations::new(&portals, region, spec, Place::of_all(ranks))?;
         peers.handshake(&portals, messages.processes(), timeout)?;
         Ok(Group {
             portals,
             messages,
             peers,
             shared: None,
+            hierarchical: None,
             waiting: Waiting::default(),
             failed: false,
             failed_rank: None,
@@ -97,10 +105,7 @@ impl<P: Portals> Group<P> {
     /// # Errors
     /// `InvalidArgument` if it isn't the memory of as many ranks.
     pub fn share(&mut self, memory: SharedMemory) -> Result<()> {
-        if !memory.is_of(self.ranks() as usize) {
-            let what = "the shared memory is of another number of ranks, or too short";
-            return Err(Error::InvalidArgument(what.into()));
-        }
+        check_memory(&memory, self.ranks() as usize)?;
         let rank = self.rank();
         self.shared = Some(Box::new(SharedOperations::new(memory, rank)));
         Ok(())
@@ -109,6 +114,58 @@ impl<P: Portals> Group<P> {
     /// Whether the ranks have [shared](Group::share) memory.
     pub fn is_sharing(&self) -> bool {
         self.shared.is_some()
+    }
+
+    /// From here on, [`Group::run`] without an algorithm loads and stores in this memory, that of the
+    /// ranks on this rank's node, and sends messages only among the nodes' *leaders*, the lowest rank of
+    /// each; except gathers and scatters. `nids` has each rank's node. Collective: all ranks call it
+    /// between the same two operations, or none does.
+    ///
+    /// Nothing changes if the ranks are all on one node, or each on a node of its own, or if a leader
+    /// lacks counters or entries.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if it isn't the memory of as many ranks, the nodes are those of another number,
+    /// or the group's region is shorter than [`Group::region_bytes_on_nodes`]; as [`Group::wait`].
+    pub fn share_on_nodes(&mut self, memory: SharedMemory, nids: &[u32]) -> Result<()> {
+        let ranks = self.ranks() as usize;
+        if nids.len() != ranks || self.messages.region().len() < Self::region_bytes_on_nodes(ranks)
+        {
+            let what =
+                "the nodes are of another number of ranks, or the group's region is too short";
+            return Err(Error::InvalidArgument(what.into()));
+        }
+        let nodes = Nodes::new(nids);
+        check_memory(&memory, nodes.ranks_beside(self.rank()))?;
+        if !nodes.have_several_ranks() {
+            return Ok(());
+        }
+        let made = HierarchicalOperations::new(&self.portals, nodes, memory, &self.messages);
+        if self.holds_everywhere(made.is_ok())? {
+            self.hierarchical = made.ok().map(Box::new);
+        }
+        Ok(())
+    }
+
+    /// Whether the ranks [share memory on several nodes](Group::share_on_nodes).
+    pub fn is_sharing_on_nodes(&self) -> bool {
+        self.hierarchical.is_some()
+    }
+
+    /// Whether this holds at all ranks.
+    fn holds_everywhere(&mut self, here: bool) -> Result<bool> {
+        let combine = Combine {
+            operation: Operation::Land,
+            datatype: Datatype::Uint8,
+        };
+        let mut everywhere = [0];
+        let mut buffers = Separate {
+            input: &[u8::from(here)],
+            output: &mut everywhere,
+        };
+        let call = Call::Allreduce(Reduction { combine, count: 1 });
+        self.run(call, None, &mut buffers)?;
+        Ok(everywhere[0] != 0)
     }
 
     /// How many bytes this rank gives and gets.
@@ -145,8 +202,43 @@ impl<P: Portals> Group<P> {
             return self.guarded(|group| group.run_shared((call, bytes), buffers));
         }
         let plan = self.accept(call, algorithm, buffers)?;
+        let is_hierarchical = algorithm.is_none() && self.hierarchical.is_some();
+        if is_hierarchical && HierarchicalOperations::<P>::takes(call) {
+            return self.guarded(|group| group.run_hierarchical((call, plan.bytes), buffers));
+        }
         let request = self.messages.enqueue(plan);
         self.wait(request, buffers)
+    }
+
+    fn run_hierarchical(&mut self, call: (Call, u64), buffers: &mut dyn Buffers) -> Result<()> {
+        let mut hierarchical = self.hierarchical.take().expect("the caller has looked");
+        let result = hierarchical.run(self, call, buffers);
+        self.hierarchical = Some(hierarchical);
+        result
+    }
+
+    /// Carries out an operation of other messages than this group's, whose operations go on meanwhile.
+    /// A rank of this group that fails ends it.
+    pub(crate) fn run_beside(
+        &mut self,
+        others: &mut MessageOperations<P>,
+        call: Call,
+        buffers: &mut dyn Buffers,
+    ) -> Result<()> {
+        let plan = others.plan(&self.portals, call, None)?;
+        let request = others.enqueue(plan);
+        let mut has_slept = false;
+        loop {
+            others.advance(&self.portals, request, Some(buffers))?;
+            if others.take(request, buffers)? {
+                return Ok(());
+            }
+            self.advance(NO_REQUEST, None)?;
+            if std::mem::replace(&mut has_slept, true) {
+                self.probe_some(others.waiting_since(request)?)?;
+            }
+            self.sleep(Some(others))?;
+        }
     }
 
     fn run_shared(&mut self, call: (Call, u64), buffers: &mut dyn Buffers) -> Result<()> {
@@ -190,7 +282,7 @@ impl<P: Portals> Group<P> {
 
     /// Another look at a word that another rank stores was in vain, the first one of a wait or a
     /// later one.
-    fn on_vain_look(&mut self, is_first: bool) -> Result<()> {
+    pub(crate) fn on_vain_look(&mut self, is_first: bool) -> Result<()> {
         if is_first {
             self.waiting.begin();
         }
@@ -207,7 +299,7 @@ impl<P: Portals> Group<P> {
     /// failed rank and PtlAbort end the wait.
     fn look_around(&mut self, since: Instant) -> Result<()> {
         self.advance(NO_REQUEST, None)?;
-        self.messages.poke(&self.portals)?;
+        self.messages.poll_library(&self.portals)?;
         self.probe_some(since)
     }
 
@@ -266,7 +358,7 @@ impl<P: Portals> Group<P> {
                     let since = group.messages.waiting_since(request)?;
                     group.probe_some(since)?;
                 }
-                group.sleep()?;
+                group.sleep(None)?;
             }
         })
     }
@@ -292,14 +384,20 @@ impl<P: Portals> Group<P> {
         }
         let mut nothing = Separate::default();
         self.shared = None; // A barrier by messages shows that none is in flight.
+        let mut hierarchical = self.hierarchical.take();
         self.run(Call::Barrier, None, &mut nothing)?;
+        let mut leaders = hierarchical.as_mut().and_then(|it| it.leaders());
         let begun = Instant::now();
         loop {
             self.advance(NO_REQUEST, None)?;
-            if self.messages.is_idle() {
+            if let Some(leaders) = &mut leaders {
+                leaders.advance(&self.portals, NO_REQUEST, None)?;
+            }
+            let leaders = leaders.as_deref();
+            if self.messages.is_idle() && leaders.is_none_or(MessageOperations::is_idle) {
                 return Ok(());
             }
-            self.sleep()?;
+            self.sleep(leaders)?;
             self.probe_some(begun)?;
         }
     }
@@ -362,11 +460,13 @@ impl<P: Portals> Group<P> {
         result
     }
 
-    /// Waits until anything may go on, but not for long.
-    fn sleep(&mut self) -> Result<()> {
+    /// Waits until anything may go on, here or of `others`, but not for long.
+    fn sleep(&mut self, others: Option<&MessageOperations<P>>) -> Result<()> {
         let mut awaited = Awaited::<P>::new();
-        if !self.messages.add_awaited(&self.portals, &mut awaited)? {
-            return Ok(());
+        for messages in others.into_iter().chain([&self.messages]) {
+            if !messages.add_awaited(&self.portals, &mut awaited)? {
+                return Ok(());
+            }
         }
         if awaited.is_empty() {
             return Ok(());
@@ -391,5 +491,14 @@ impl<P: Portals> Group<P> {
     fn probe_some(&mut self, since: Instant) -> Result<()> {
         let processes = self.messages.processes();
         self.peers.probe_some(&self.portals, processes, since)
+    }
+}
+
+fn check_memory(memory: &SharedMemory, ranks: usize) -> Result<()> {
+    match memory.is_of(ranks) {
+        true => Ok(()),
+        false => Err(Error::InvalidArgument(
+            "the shared memory is of another number of ranks, or too short".into(),
+        )),
     }
 }

@@ -28,15 +28,40 @@ pub(crate) struct Lane<P: Portals> {
     number: u64,
 }
 
+/// Where the lanes for some operations are: from which number on, and how many bytes each has.
+#[derive(Clone, Copy)]
+pub(crate) struct Place {
+    first: u64,
+    area: u64,
+}
+
+impl Place {
+    /// Of the operations of a group of so many ranks.
+    pub(crate) fn of_all(ranks: u32) -> Self {
+        let area = area(ranks);
+        Place { first: 0, area }
+    }
+
+    /// Of those among the leaders of its nodes.
+    pub(crate) fn of_leaders(ranks: u32) -> Self {
+        Place {
+            first: LANES + BARRIER_LANES,
+            ..Place::of_all(ranks)
+        }
+    }
+}
+
 impl<P: Portals> Lane<P> {
-    pub(crate) fn new(portals: &P, number: u64, ranks: u32) -> Result<Self> {
-        let at = number * (area(ranks) + APART);
+    /// The lane with that number of those at a place, for so many ranks.
+    pub(crate) fn new(portals: &P, place: Place, number: u64, ranks: u32) -> Result<Self> {
+        let number = place.first + number;
+        let at = number * (place.area + APART);
         let counters = (0..counters(ranks)).map(|_| portals.counter());
         let counters: Vec<P::Counter> = counters.collect::<std::result::Result<_, _>>()?;
         let entries = counters.iter().enumerate().map(|(index, counter)| {
             portals.entry(
                 match_bits(number, index as u32),
-                (at, area(ranks)),
+                (at, place.area),
                 Some(counter),
             )
         });
@@ -77,7 +102,7 @@ impl<P: Portals> Lane<P> {
     }
 }
 
-/// Bytes of the region in which all lanes are.
+/// Bytes of the region in which the lanes at a place are.
 pub(crate) fn region_bytes(ranks: u32) -> u64 {
     (LANES + BARRIER_LANES) * (area(ranks) + APART)
 }

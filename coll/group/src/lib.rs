@@ -20,7 +20,8 @@
 //! background for each sixteen segments, has shown that all ranks are done with it.
 //!
 //! Ranks that have [shared](Group::share) memory carry out blocking operations in it, without
-//! messages.
+//! messages; those of [several nodes](Group::share_on_nodes) within each node, with messages only among
+//! the nodes.
 //!
 //! Order of use: implement [`Portals`] for a library, [`Group::create`] on all ranks;
 //! then [`Group::run`], or [`Group::begin`] and [`Group::test`] or [`Group::wait`], the
@@ -35,6 +36,7 @@ mod buffers;
 mod call;
 mod error;
 mod group;
+mod hierarchical;
 mod lane;
 mod messages;
 mod peers;

@@ -4,7 +4,7 @@ use crate::active::{Active, StepContext};
 use crate::buffers::Buffers;
 use crate::call::{Call, Plan, Reach};
 use crate::error::{Error, Result};
-use crate::lane::{BARRIER_LANES, LANES, Lane};
+use crate::lane::{BARRIER_LANES, LANES, Lane, Place};
 use crate::portals::Portals;
 use crate::recycling::RecyclingBarriers;
 use crate::spec::{Progress, Spec};
@@ -71,8 +71,8 @@ pub(crate) type Awaited<'a, P> = ArrayVec<(&'a <P as Portals>::Counter, u64), MA
 /// None of the caller's.
 pub(crate) const NO_REQUEST: Request = Request(u64::MAX);
 /// Counters that a group waits for at a time, at most: every lane may hold a segment, and
-/// one barrier is under way.
-pub const MAX_AWAITED: usize = LANES as usize + 1;
+/// one barrier is under way. The leader of a node waits for as many of the leaders' operations, too.
+pub const MAX_AWAITED: usize = 2 * (LANES as usize + 1);
 /// Schedules that are kept; a program that needs more makes them again.
 const SCHEDULES: usize = 64;
 
@@ -81,10 +81,10 @@ impl<P: Portals> MessageOperations<P> {
     ///
     /// # Errors
     /// Those of Portals.
-    pub(crate) fn new(portals: &P, region: Region, spec: Spec) -> Result<Self> {
+    pub(crate) fn new(portals: &P, region: Region, spec: Spec, place: Place) -> Result<Self> {
         let ranks = spec.processes.len() as u32;
         let lanes = 0..LANES + BARRIER_LANES;
-        let lanes = lanes.map(|number| Lane::new(portals, number, ranks));
+        let lanes = lanes.map(|number| Lane::new(portals, place, number, ranks));
         Ok(MessageOperations {
             lanes: lanes.collect::<Result<_>>()?,
             barriers: RecyclingBarriers::new(spec.rank, ranks),
@@ -110,6 +110,14 @@ impl<P: Portals> MessageOperations<P> {
     #[inline]
     pub(crate) fn processes(&self) -> &[ProcessId] {
         &self.setup.spec.processes
+    }
+
+    pub(crate) fn spec(&self) -> &Spec {
+        &self.setup.spec
+    }
+
+    pub(crate) fn region(&self) -> &Region {
+        &self.setup.region
     }
 
     /// # Errors
@@ -319,7 +327,7 @@ impl<P: Portals> MessageOperations<P> {
     }
 
     /// Lets the library make progress.
-    pub(crate) fn poke(&self, portals: &P) -> Result<()> {
+    pub(crate) fn poll_library(&self, portals: &P) -> Result<()> {
         let counter = self.lanes[0].counter(0);
         portals.wait(&[(counter, u64::MAX)], Duration::ZERO)?;
         Ok(())

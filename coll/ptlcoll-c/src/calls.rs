@@ -52,8 +52,9 @@ pub unsafe extern "C" fn ptlcoll_group_create(
         let progress = progress(options)?;
         let spec = spec(ni_handle, processes, rank, progress.unwrap_or_default())?;
         let eager = Spec::eager_from_env()?;
-        let mut opened = open(ni_handle, pt_index, spec)?;
-        sharing::share(&mut opened, progress.is_none().then_some(ni_handle), eager)?;
+        let may_share = progress.is_none();
+        let mut opened = open((ni_handle, pt_index), spec, may_share)?;
+        sharing::share(&mut opened, may_share.then_some(ni_handle), eager)?;
         let number = groups::add(opened)?;
         // SAFETY: not null, and the header asks for a place that can be written.
         unsafe { group.write(number) };
@@ -87,12 +88,16 @@ fn spec(ni: Handle, processes: &[ProcessId], rank: u32, progress: Progress) -> R
     })
 }
 
-fn open(ni: Handle, index: u32, spec: Spec) -> Result<Group<Library>> {
-    let bytes = Group::<Library>::region_bytes(spec.processes.len());
+fn open((ni, index): (Handle, u32), spec: Spec, may_share: bool) -> Result<Group<Library>> {
+    let ranks = spec.processes.len();
+    let bytes = match may_share {
+        true => Group::<Library>::region_bytes_on_nodes(ranks),
+        false => Group::<Library>::region_bytes(ranks),
+    };
     let Ok(region) = Region::try_new(bytes) else {
         return Err(Error::Portals(lintel_group::PortalsError::NoSpace));
     };
-    let library = Library::open(ni, index, &region, spec.processes.len())?;
+    let library = Library::open(ni, index, &region, ranks)?;
     Group::create(library, region, spec)
 }
 

@@ -1,6 +1,6 @@
 //! Memory that the ranks of a group on one node map, so that blocking operations need no
-//! messages: each rank makes some, all exchange its names by the group's own operations, and
-//! memory is used if every rank has mapped that of every other.
+//! messages on the node: each rank makes some, all exchange its names by the group's own operations, and
+//! memory is used if every rank has mapped that of every other on its node.
 
 use crate::library::{self, Library};
 use lintel_claim::{Claim, Key, Lease, RemoteMemory};
@@ -53,6 +53,14 @@ struct Own {
     offer: Offer,
 }
 
+/// What the ranks on this rank's node offer.
+struct Near {
+    /// By rank.
+    offers: Vec<Offer>,
+    /// Which one is this rank's.
+    own: usize,
+}
+
 /// Collective. `ni` is the interface if this rank wants to share, and none if not; `eager` as
 /// `Spec::eager_from_env` gives it.
 pub(crate) fn share(
@@ -60,31 +68,42 @@ pub(crate) fn share(
     ni: Option<Handle>,
     eager: Option<u64>,
 ) -> Result<()> {
-    if group.ranks() as usize > MAX_SHARING_RANKS {
-        return Ok(());
-    }
     let own = ni.and_then(make);
     let offer = own.as_ref().map_or(NOTHING, |own| own.offer);
     let offers = exchange(group, offer)?;
-    let rank = group.rank() as usize;
-    let mapped = own.and_then(|own| Some((map_all(own.memory, rank, &offers)?, own.lease)));
-    let remote: Vec<RemoteMemory> = offers.iter().map(|offer| offer.remote).collect();
+    let near = near(&offers, group.rank() as usize);
+    let mapped = own.and_then(|own| Some((map_all(own.memory, &near)?, own.lease)));
+    let remote: Vec<RemoteMemory> = near.offers.iter().map(|offer| offer.remote).collect();
     let here = match &mapped {
         None => 0,
         Some(_) if can_pull(&remote) => CAN_MAP | CAN_PULL,
         Some(_) => CAN_MAP,
     };
     let everywhere = possible_everywhere(group, here)?;
-    match mapped {
-        Some((memory, _)) if everywhere == CAN_MAP => group.share(memory),
+    let memory = match mapped {
+        Some((memory, _)) if everywhere == CAN_MAP => memory,
         Some((memory, lease)) if everywhere == CAN_MAP | CAN_PULL => {
             let memory = memory.with_remote(lease, remote);
-            group.share(match eager {
+            match eager {
                 Some(bytes) => memory.with_eager(bytes),
                 None => memory,
-            })
+            }
         }
-        _ => Ok(()),
+        _ => return Ok(()),
+    };
+    let nodes: Vec<u32> = offers.iter().map(|offer| offer.nid).collect();
+    match nodes.iter().all(|nid| *nid == nodes[0]) {
+        true => group.share(memory),
+        false => group.share_on_nodes(memory, &nodes),
+    }
+}
+
+/// The offers of the ranks on that rank's node.
+fn near(offers: &[Offer], rank: usize) -> Near {
+    let is_near = |offer: &&Offer| offer.nid == offers[rank].nid;
+    Near {
+        own: offers[..rank].iter().filter(is_near).count(),
+        offers: offers.iter().filter(is_near).copied().collect(),
     }
 }
 
@@ -142,17 +161,19 @@ fn exchange(group: &mut Group<Library>, own: Offer) -> Result<Vec<Offer>> {
     Ok(offers.filter_map(Offer::from_bytes).collect())
 }
 
-/// The memory of all ranks, if each is on this node and can be mapped.
-fn map_all(own: OwnMemory, rank: usize, offers: &[Offer]) -> Option<SharedMemory> {
+/// The memory of all ranks on this node, if each can be mapped.
+fn map_all(own: OwnMemory, near: &Near) -> Option<SharedMemory> {
+    if near.offers.len() > MAX_SHARING_RANKS {
+        return None;
+    }
     let length = shareable().length(own.0)?;
-    let is_near = |offer: &Offer| offer.id >= 0 && offer.nid == offers[rank].nid;
     let mut memories = Vec::new();
     let mut peers = Vec::new();
-    for (of, offer) in offers.iter().enumerate() {
-        if !is_near(offer) {
+    for (of, offer) in near.offers.iter().enumerate() {
+        if offer.id < 0 {
             return None;
         }
-        let start = if of == rank {
+        let start = if of == near.own {
             ptr::with_exposed_provenance_mut(own.0 as usize)
         } else {
             let peer = PeerMemory::attach(offer.id, offer.nonce, length).ok()?;

@@ -96,8 +96,23 @@ impl Job {
         self
     }
 
-    fn on_two_nodes(mut self) -> Job {
-        self.start.args(["--nodes", "2"]);
+    fn on_two_nodes(self) -> Job {
+        self.on_nodes(2)
+    }
+
+    fn on_nodes(mut self, nodes: usize) -> Job {
+        self.start.args(["--nodes", &nodes.to_string()]);
+        self
+    }
+
+    /// Ranks with neighbouring numbers are on different nodes.
+    fn in_turns(mut self) -> Job {
+        self.start.args(["--map", "cyclic"]);
+        self
+    }
+
+    fn in_blocking_operations(mut self) -> Job {
+        self.arguments.push("blocking");
         self
     }
 
@@ -122,7 +137,8 @@ impl Job {
     /// All ranks except the last, which kills itself, print that they found its failure.
     fn reports_the_failure(mut self) {
         self.start.arg("--keep-going");
-        let output = self.start.arg(folder().join(self.program)).output();
+        self.start.arg(folder().join(self.program));
+        let output = self.start.args(&self.arguments).output();
         let output = output.expect("cargo has built the starter");
         let reports = String::from_utf8_lossy(&output.stdout).lines().count();
         assert_eq!(reports, self.ranks - 1, "{output:?}");
@@ -221,6 +237,34 @@ fn results_are_right_between_two_nodes() {
         .ends_well();
 }
 
+/// Ranks of a node share memory, and the first of each node sends messages to those of the others.
+#[test]
+fn results_are_right_among_nodes_with_several_ranks_each() {
+    for (ranks, nodes) in [(5, 2), (7, 3)] {
+        job("results", ranks)
+            .with("PTL_NAL", "udp")
+            .on_nodes(nodes)
+            .ends_well();
+        job("results", ranks).on_nodes(nodes).in_turns().ends_well();
+    }
+}
+
+#[test]
+fn results_are_right_among_nodes_if_the_library_performs_the_steps_of_blocking_operations() {
+    job("results", 5)
+        .with("PTLCOLL_PROGRESS", "offloaded")
+        .on_two_nodes()
+        .ends_well();
+}
+
+#[test]
+fn results_are_right_if_processes_on_several_nodes_are_addressed_by_rank() {
+    job("results", 5)
+        .on_two_nodes()
+        .addressed_by_rank()
+        .ends_well();
+}
+
 #[test]
 fn a_rank_that_makes_no_call_delays_no_other() {
     job("busy", 3).ends_well();
@@ -241,4 +285,19 @@ fn the_other_ranks_find_a_failed_process_on_another_node() {
         .with("PTL_PEER_TIMEOUT", "2000")
         .on_two_nodes()
         .reports_the_failure();
+}
+
+/// The last rank is alone on its node, or another one leads there.
+#[test]
+fn the_other_ranks_find_a_failed_process_in_blocking_operations() {
+    job("failed", 4)
+        .in_blocking_operations()
+        .reports_the_failure();
+    for ranks in [3, 4] {
+        job("failed", ranks)
+            .with("PTL_PEER_TIMEOUT", "2000")
+            .on_two_nodes()
+            .in_blocking_operations()
+            .reports_the_failure();
+    }
 }

@@ -1,13 +1,15 @@
 /*
  * A process that fails is reported to all ranks that wait for it, and revokes the group.
- * The last rank kills itself once all ranks have created the group.
+ * The last rank kills itself once all ranks have created the group. The others find that in a
+ * nonblocking operation, or with the argument `blocking` in a blocking one.
  */
 #include "collectives.h"
 
 #include <signal.h>
 
-int main(void)
+int main(int argc, char **argv)
 {
+    int blocking = argc > 1 && strcmp(argv[1], "blocking") == 0;
     struct rig        rig   = rig_begin_all(PTL_NI_MATCHING);
     ptlcoll_group_t   group = group_of_all(&rig);
     ptlcoll_request_t request;
@@ -18,11 +20,14 @@ int main(void)
     if (rig.pmi.rank == last) {
         raise(SIGKILL);
     }
-    DONE(ptlcoll_iallreduce(group, &given, &got, 1, PTL_SUM, PTL_INT64_T, PTLCOLL_AUTO, &request));
-    if (rig.pmi.rank == 0) {
+    if (blocking) {
+        SAME(ptlcoll_allreduce(group, &given, &got, 1, PTL_SUM, PTL_INT64_T, PTLCOLL_AUTO), PTLCOLL_PROC_FAILED);
+    } else if (rig.pmi.rank == 0) {
+        DONE(ptlcoll_iallreduce(group, &given, &got, 1, PTL_SUM, PTL_INT64_T, PTLCOLL_AUTO, &request));
         SAME(ptlcoll_wait(&request), PTLCOLL_PROC_FAILED);
     } else {
         int code;
+        DONE(ptlcoll_iallreduce(group, &given, &got, 1, PTL_SUM, PTL_INT64_T, PTLCOLL_AUTO, &request));
         do {
             code = ptlcoll_test(&request, &done);
         } while (code == PTLCOLL_OK && !done && usleep(1000) == 0);

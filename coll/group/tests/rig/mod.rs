@@ -6,6 +6,8 @@
 //! target's entries. Ranks can be killed, messages to them can fail, and resources run out.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
+pub mod plain;
+
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -15,10 +17,15 @@ use lintel_group::{
     ProcessId, Progress, Region, Separate, SharedMemory, Spec,
 };
 
+/// Longer than any job takes on a loaded machine: a rank that still waits then waits for nothing.
+const LIMIT: Duration = Duration::from_secs(240);
+
 type Result<T> = std::result::Result<T, PortalsError>;
 
 /// What all ranks of a job share.
 pub struct Network {
+    begun: Instant,
+    processes: Vec<ProcessId>,
     ranks: Mutex<Vec<Rank>>,
     changed: Condvar,
 }
@@ -37,6 +44,10 @@ struct Rank {
     probed: usize,
     /// Match bits of the probes that entries of this rank have accepted.
     accepted: Vec<u64>,
+    /// Messages that this rank has sent to others.
+    sent: usize,
+    /// Messages to this rank that none of its entries has accepted.
+    dropped: usize,
 }
 
 /// A counter, if it is allocated.
@@ -71,8 +82,13 @@ pub struct Entry(Arc<Network>, usize, usize);
 
 impl Network {
     pub fn new(ranks: usize) -> Arc<Network> {
+        Network::on_nodes(&vec![7; ranks])
+    }
+
+    /// Of a rank on each of those nodes, which may be the same ones.
+    pub fn on_nodes(nodes: &[u32]) -> Arc<Network> {
         let rank = |_| Rank {
-            region: Region::new(Group::<Library>::region_bytes(ranks)),
+            region: Region::new(Group::<Library>::region_bytes_on_nodes(nodes.len())),
             counters: Vec::new(),
             entries: Vec::new(),
             triggered: Vec::new(),
@@ -81,9 +97,16 @@ impl Network {
             counters_left: usize::MAX,
             probed: 0,
             accepted: Vec::new(),
+            sent: 0,
+            dropped: 0,
         };
+        let processes = nodes.iter().zip(0..);
         Arc::new(Network {
-            ranks: Mutex::new((0..ranks).map(rank).collect()),
+            begun: Instant::now(),
+            processes: processes
+                .map(|(nid, rank)| ProcessId::new(*nid, rank))
+                .collect(),
+            ranks: Mutex::new((0..nodes.len()).map(rank).collect()),
             changed: Condvar::new(),
         })
     }
@@ -138,6 +161,16 @@ impl Network {
         rank.counters.iter().flatten().count() + rank.entries.iter().flatten().count()
     }
 
+    /// Messages that the rank has sent to others.
+    pub fn sent(&self, rank: usize) -> usize {
+        self.lock()[rank].sent
+    }
+
+    /// Messages to a rank that lives, but had no entry for them.
+    pub fn dropped(&self) -> usize {
+        self.lock().iter().map(|rank| rank.dropped).sum()
+    }
+
     pub fn library(self: &Arc<Self>, rank: usize) -> Library {
         let network = Arc::clone(self);
         Library { network, rank }
@@ -149,13 +182,16 @@ impl Network {
         rank: usize,
         progress: Progress,
     ) -> lintel_group::Result<Group<Library>> {
-        let spec = Spec {
-            processes: processes(self.lock().len()),
+        self.group_of(rank, self.spec(rank, progress))
+    }
+
+    pub fn spec(&self, rank: usize, progress: Progress) -> Spec {
+        Spec {
+            processes: self.processes.clone(),
             rank: rank as u32,
             progress,
             create_timeout: CREATE_TIMEOUT,
-        };
-        self.group_of(rank, spec)
+        }
     }
 
     pub fn group_of(
@@ -232,28 +268,63 @@ pub fn memories(ranks: usize) -> Vec<Region> {
     (0..ranks).map(region).collect()
 }
 
+/// As [`job`], on those nodes, with memory shared on each. Of long bytes, those that ranks of nodes with
+/// an odd number give are copied once.
+pub fn job_on_nodes<R: Send>(
+    nodes: &[u32],
+    body: impl Fn(&Arc<Network>, Group<Library>) -> R + Sync,
+) -> Vec<R> {
+    let network = Network::on_nodes(nodes);
+    let memories = memories(nodes.len());
+    on_threads(nodes.len(), |rank| {
+        let mut group = network
+            .group(rank, Progress::Offloaded)
+            .expect("all ranks are there");
+        share_on_nodes(&mut group, nodes, &memories);
+        assert!(group.is_sharing_on_nodes());
+        body(&network, group)
+    })
+}
+
+pub fn share_on_nodes(group: &mut Group<Library>, nodes: &[u32], memories: &[Region]) {
+    let own = nodes[group.rank() as usize];
+    let near = nodes.iter().zip(memories).filter(|(node, _)| **node == own);
+    let near: Vec<Region> = near.map(|(_, memory)| memory.clone()).collect();
+    let memory = match own % 2 {
+        0 => shared_memory(&near),
+        _ => single_copy_memory(&near).with_eager(0),
+    };
+    let shared = group.share_on_nodes(memory, nodes);
+    shared.expect("it is of as many ranks, and no rank fails");
+}
+
 pub fn share(group: &mut Group<Library>, memories: &[Region]) {
     let shared = group.share(shared_memory(memories));
     shared.expect("it is of as many ranks");
     assert!(group.is_sharing());
 }
 
-/// Each rank's lease is its own, as if it were a process; the key of one will do, since all are
-/// this process. More bytes that a rank gives than `eager` are copied once, or if that is quicker.
+/// More bytes that a rank gives than `eager` are copied once, or if that is quicker.
 fn share_all(group: &mut Group<Library>, memories: &[Region], eager: Option<u64>) {
-    let lease = Lease::new();
-    let process = RemoteMemory {
-        process: std::process::id() as i32,
-        key: lease.key().expect("there is memory for a page"),
-    };
-    let mut memory = shared_memory(memories).with_remote(lease, vec![process; memories.len()]);
+    let mut memory = single_copy_memory(memories);
     if let Some(bytes) = eager {
         memory = memory.with_eager(bytes);
     }
     group.share(memory).expect("it is of as many ranks");
 }
 
-fn shared_memory(memories: &[Region]) -> SharedMemory {
+/// Each rank's lease is its own, as if it were a process; the key of one will do, since all are
+/// this process.
+fn single_copy_memory(memories: &[Region]) -> SharedMemory {
+    let lease = Lease::new();
+    let process = RemoteMemory {
+        process: std::process::id() as i32,
+        key: lease.key().expect("there is memory for a page"),
+    };
+    shared_memory(memories).with_remote(lease, vec![process; memories.len()])
+}
+
+pub fn shared_memory(memories: &[Region]) -> SharedMemory {
     let claims = memories.iter().map(Region::claim).collect();
     SharedMemory::new(claims, Box::new(memories.to_vec()))
 }
@@ -293,6 +364,7 @@ pub fn nothing() -> impl Buffers {
 
 fn deliver(ranks: &mut [Rank], from: usize, message: &Message) {
     let target = message.target.pid as usize;
+    ranks[from].sent += usize::from(target != from);
     if ranks[target].is_dead {
         return;
     }
@@ -301,7 +373,8 @@ fn deliver(ranks: &mut [Rank], from: usize, message: &Message) {
         .into_iter()
         .find(|e| e.match_bits == message.match_bits);
     let Some(&MatchEntry { place, counter, .. }) = found else {
-        return; // dropped: the target's group has been freed
+        ranks[target].dropped += 1; // its group has been freed
+        return;
     };
     assert!(
         message.at + message.bytes <= place.1,
@@ -369,7 +442,7 @@ impl Portals for Library {
     type Entry = Entry;
 
     fn id(&self) -> Result<ProcessId> {
-        Ok(process(self.rank))
+        Ok(self.network.processes[self.rank])
     }
 
     fn largest_atomic(&self) -> u64 {
@@ -429,6 +502,11 @@ impl Portals for Library {
     }
 
     fn wait(&self, counters: &[(&Counter, u64)], time: Duration) -> Result<bool> {
+        assert!(
+            self.network.begun.elapsed() < LIMIT,
+            "rank {} hangs",
+            self.rank
+        );
         let is_over = |ranks: &mut Vec<Rank>| {
             counters.iter().any(|&(counter, threshold)| {
                 let rank = &ranks[self.rank];
