@@ -254,6 +254,21 @@ fn a_gather_in_place_leaves_the_roots_part_where_it_is() {
 }
 
 #[test]
+fn a_gather_of_more_ranks_than_a_word_has_bits_knows_who_gives_how() {
+    job(70, By::SomeSingleCopy, |_, mut group| {
+        let rank = group.rank();
+        let (root, bytes) = (3, 9000);
+        let got = run(
+            &mut group,
+            Call::Gather { root, bytes },
+            &given(rank, 1, bytes),
+        );
+        assert!(got == expected(Call::Gather { root, bytes }, rank, 70, 1));
+        group.free().unwrap();
+    });
+}
+
+#[test]
 fn memory_of_another_number_of_ranks_is_refused() {
     job(2, Progress::Offloaded, |_, mut group: Group<Library>| {
         let memories = memories(3);

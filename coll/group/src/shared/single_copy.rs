@@ -4,7 +4,7 @@
 use super::layout::{MEASURED_AT, Mark, few_bytes_of, place_of};
 use super::operation::Operation;
 use super::protocol::{Class, Protocol};
-use super::{SharedOperations, WITH_CHOICE, Wait};
+use super::{MAX_SHARING_RANKS, SharedOperations, WITH_CHOICE, Wait};
 use crate::buffers::Buffers;
 use crate::call::Call;
 use crate::error::{Error, Result};
@@ -18,16 +18,34 @@ use std::time::Instant;
 pub(super) struct Got {
     /// When the first bytes were there.
     begun: Option<Instant>,
-    /// The ranks that have given their addresses, a bit for each.
-    addresses: u64,
+    /// The ranks that have given their addresses.
+    addresses: Ranks,
     /// The step in which their bytes are copied: the last if what this rank gives step by step is in
     /// the same place.
     pulled_step: u64,
 }
 
+/// Some ranks, a bit for each.
+#[derive(Clone, Copy, Default)]
+struct Ranks([u64; MAX_SHARING_RANKS.div_ceil(64)]);
+
 /// Bytes that are copied before they are combined: each copy costs a system call, and what it has
 /// copied is still in the cache.
 pub(super) const PULLED_PIECE: u64 = 256 << 10;
+
+impl Ranks {
+    fn insert(&mut self, rank: usize) {
+        self.0[rank / 64] |= 1 << (rank % 64);
+    }
+
+    fn contains(&self, rank: usize) -> bool {
+        self.0[rank / 64] & 1 << (rank % 64) != 0
+    }
+
+    fn count(&self) -> u32 {
+        self.0.iter().map(|word| word.count_ones()).sum()
+    }
+}
 
 impl SharedOperations {
     /// An operation that has a choice of protocols.
@@ -73,7 +91,7 @@ impl SharedOperations {
             return self.run_steps((operation, protocol), 0..steps, buffers, wait);
         }
         self.run_steps((operation, protocol), 0..1, buffers, wait)?;
-        if self.got.addresses.count_ones() == self.givers(operation) {
+        if self.got.addresses.count() == self.givers(operation) {
             self.memory.memories[self.rank].store_u64(0, self.next);
             return Ok(());
         }
@@ -113,7 +131,7 @@ impl SharedOperations {
         wait: &mut Wait,
     ) -> Result<()> {
         let taken = self.take::<WITH_CHOICE, _, _>(operation, number, buffers, wait);
-        if number == self.got.pulled_step && self.got.addresses != 0 {
+        if number == self.got.pulled_step && self.got.addresses.count() > 0 {
             self.mark_pulled(operation);
         }
         taken
@@ -150,7 +168,7 @@ impl SharedOperations {
         let took = begun.elapsed();
         let givers = self.givers(operation);
         let bytes = u64::from(givers) * operation.bytes;
-        let (protocol, took) = match got.addresses.count_ones() {
+        let (protocol, took) = match got.addresses.count() {
             // The first piece was written before.
             0 => {
                 let whole = operation.bytes + operation.piece.min(operation.bytes);
@@ -178,10 +196,11 @@ impl SharedOperations {
         if number == 0 {
             self.await_mark(rank, operation.step(0), Mark::Given, wait)?;
             self.got.begun.get_or_insert_with(Instant::now);
-            let is_address = self.given_address(operation, rank) != 0;
-            self.got.addresses |= u64::from(is_address) << rank;
+            if self.given_address(operation, rank) != 0 {
+                self.got.addresses.insert(rank);
+            }
         }
-        let is_address = self.got.addresses & 1 << rank != 0;
+        let is_address = self.got.addresses.contains(rank);
         if is_address && number == self.got.pulled_step {
             self.pull(operation, rank, buffers)?;
         }

@@ -221,7 +221,7 @@ pub enum By {
     Measured,
     /// All long ones by single copies.
     SingleCopy,
-    /// Those that ranks with an odd number give.
+    /// Those that ranks give whose number isn't a multiple of three.
     SomeSingleCopy,
 }
 
@@ -253,7 +253,7 @@ pub fn job<R: Send>(
             By::Measured => share_all(&mut group, &memories, None),
             By::SingleCopy => share_all(&mut group, &memories, Some(0)),
             By::SomeSingleCopy => {
-                let eager = [u64::MAX, 0][rank % 2];
+                let eager = [u64::MAX, 0, 0][rank % 3];
                 share_all(&mut group, &memories, Some(eager));
             }
         }
