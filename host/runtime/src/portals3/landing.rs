@@ -4,7 +4,7 @@
 use crate::mover::{Extent, MoveParts, Mover, Source};
 use crate::portals3::names::from_network;
 use crate::portals3::owner::Owner3;
-use crate::portals3::state::Portals3;
+use crate::portals3::state::{Portals3, Sender};
 use crate::streams::Place;
 use crate::transports::Transports;
 use lintel_claim::{Claim, Region, copy_vectored};
@@ -71,7 +71,7 @@ impl<O: Owner3> Portals3<O> {
     pub(crate) fn deliver_put(
         &mut self,
         transports: &mut Transports,
-        origin: Origin,
+        (origin, sender): (Origin, Sender),
         put: &Request,
         body: Claim,
     ) -> bool {
@@ -87,8 +87,7 @@ impl<O: Owner3> Portals3<O> {
             };
             O::Mover::deposit(owner, body, &Pieces::One(span), extent)
         };
-        let from = from_network(origin.process);
-        match interface.deliver(from, origin.uid, put, copy, &mut effects) {
+        match interface.deliver(sender.name, origin.uid, put, copy, &mut effects) {
             Some(delivered) => {
                 if let Some(response) = delivered.response {
                     respond(transports, origin, &response);
@@ -104,7 +103,7 @@ impl<O: Owner3> Portals3<O> {
     pub(crate) fn deliver_acknowledgement(
         &mut self,
         transports: &mut Transports,
-        origin: Origin,
+        sender: Sender,
         words: &Words,
     ) -> bool {
         let Some(response) = Response::parse_acknowledgement(words) else {
@@ -112,7 +111,7 @@ impl<O: Owner3> Portals3<O> {
         };
         let opened = self.interface(transports);
         opened.is_some_and(|(interface, mut effects)| {
-            interface.deliver_acknowledgement(origin.process, &response, &mut effects)
+            interface.deliver_acknowledgement(sender.name, &response, &mut effects)
         })
     }
 
@@ -297,7 +296,7 @@ impl<O: Owner3> Portals3<O> {
         let Some((interface, mut effects)) = self.interface(transports) else {
             return;
         };
-        if !is_own && !interface.awaits(origin.process, response) {
+        if !is_own && !interface.awaits(from_network(origin.process), response) {
             return interface.drop_response(response);
         }
         let settled = O::Mover::settle(effects.staged, effects.owner, &response.into());

@@ -30,9 +30,19 @@ pub struct Portals3<O: Owner3> {
     pub(crate) streams: Vec<(Origin, Stream<O::Span>)>,
     /// Gets whose replies are read in place.
     pub(crate) lent_replies: LentReplies<Landed>,
-    /// The processes that something has come from, those that have ended since included, and the last
-    /// of them.
-    known: (HashSet<ProcessId>, Option<ProcessId>),
+    /// The processes that something has come from, those that have ended since included.
+    known: HashSet<ProcessId>,
+    /// The one that something has come from last, unless it has ended.
+    last: Option<Sender>,
+}
+
+/// A process that messages come from.
+#[derive(Clone, Copy)]
+pub(crate) struct Sender {
+    /// Its name on the network.
+    process: ProcessId,
+    /// Its name in Portals 3.3.
+    pub(crate) name: ProcessId,
 }
 
 /// An interface in use.
@@ -64,7 +74,7 @@ impl<O: Owner3> Portals3<O> {
                 queues: &mut self.queues,
                 staged: &mut self.staged,
                 lease: &opened.lease,
-                known: &self.known.0,
+                known: &self.known,
             },
         ))
     }
@@ -79,7 +89,8 @@ impl<O: Owner3> Protocol<O> for Portals3<O> {
             staged: StagedSends::default(),
             streams: Vec::new(),
             lent_replies: LentReplies::default(),
-            known: Default::default(),
+            known: HashSet::new(),
+            last: None,
         }
     }
 
@@ -94,9 +105,11 @@ impl<O: Owner3> Protocol<O> for Portals3<O> {
         words: &Words,
         payload: Payload,
     ) -> bool {
-        if self.known.1 != Some(origin.process) {
-            self.known.0.insert(origin.process);
-            self.known.1 = Some(origin.process);
+        let process = origin.process;
+        if self.last.is_none_or(|last| last.process != process) {
+            self.known.insert(process);
+            let name = from_network(process);
+            self.last = Some(Sender { process, name });
         }
         match Message::parse(words) {
             Ok(Message::Request(request)) => {
@@ -118,12 +131,12 @@ impl<O: Owner3> Protocol<O> for Portals3<O> {
         words: &Words,
         body: Claim,
     ) -> bool {
-        if self.known.1 != Some(origin.process) {
+        let Some(sender) = self.last.filter(|last| last.process == origin.process) else {
             return false;
-        }
+        };
         match Request::parse_put(words) {
-            Some(put) => self.deliver_put(transports, origin, &put, body),
-            None => self.deliver_acknowledgement(transports, origin, words),
+            Some(put) => self.deliver_put(transports, (origin, sender), &put, body),
+            None => self.deliver_acknowledgement(transports, sender, words),
         }
     }
 
@@ -138,8 +151,8 @@ impl<O: Owner3> Protocol<O> for Portals3<O> {
     }
 
     fn on_lost(&mut self, transports: &mut Transports, process: ProcessId) {
-        let known = self.known.0.contains(&process);
-        self.known.1 = None;
+        let known = self.known.contains(&process);
+        self.last = None;
         self.staged.forget(process);
         let Some((interface, mut effects)) = self.interface(transports) else {
             return;
