@@ -47,7 +47,7 @@ int main(void)
     struct rig      rig = rig_begin();
     ptl_handle_eq_t queue;
     ptl_handle_md_t md;
-    OK(PtlEQAlloc(rig.ni, 64, NULL, &queue));
+    OK(PtlEQAlloc(rig.ni, 1024, NULL, &queue));
     if (rig_rank == 1) {
         serve(&rig, queue);
         return end(&rig);
@@ -57,6 +57,9 @@ int main(void)
     OK(PtlGet(md, rig.peer, PORTAL, 0, BITS, 0));
     rig_event(queue, PTL_EVENT_REPLY_END);
     await_its_end(&rig, queue, md);
+    /* Of a queue of its own: several gets may have waited for the end. */
+    OK(PtlEQAlloc(rig.ni, 64, NULL, &queue));
+    OK(PtlMDBind(rig.ni, rig_md(memory, 8, PTL_MD_EVENT_START_DISABLE, queue), PTL_RETAIN, &md));
     for (int i = 0; i < COUNT; i++) {
         OK(PtlGet(md, rig.peer, PORTAL, 0, BITS, 0));
         OK(PtlPut(md, PTL_ACK_REQ, rig.peer, PORTAL, 0, BITS, 0, 0));
