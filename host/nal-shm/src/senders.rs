@@ -11,6 +11,15 @@ impl ShmNal {
     /// Takes note of lanes that were opened or closed since the last scan.
     #[cold]
     pub(crate) fn scan_lanes(&mut self, changes: u32) {
+        self.scan_once(changes);
+        if self.changes != changes {
+            // A lane waits for its predecessor, which may have left nothing to be read: then nobody
+            // would look again.
+            self.scan_once(changes);
+        }
+    }
+
+    fn scan_once(&mut self, changes: u32) {
         self.changes = changes;
         self.check_senders();
         self.quarantine_changed_lanes();

@@ -495,12 +495,32 @@ fn a_successor_is_reached_only_once_its_predecessors_messages_are_read() {
     assert_eq!(drain(&mut second), messages([10]));
 }
 
+/// A sender that is killed in its first message has a lane, and no record there.
+#[test]
+fn a_predecessor_that_left_nothing_to_be_read_holds_up_no_successor() {
+    let job = job();
+    let (mut to, mut first) = (open(&job, 1), open(&job, 2));
+    send(&mut first, 1, 1);
+    write_record(&job, 0, 0);
+    drop(first);
+    let mut second = open(&job, 2);
+    send(&mut second, 1, 2);
+    // Nobody would look again.
+    assert_eq!(drain(&mut to), messages([2]));
+}
+
+/// Writes the first word of a record of one line in the first lane of process 1.
+fn write_record(job: &str, record: usize, commit: u64) {
+    let segment = Segment::open(job, name(1)).expect("it is alive");
+    let at = ring_offset(0) + 64 * record;
+    // SAFETY: the first lines of the first ring lie in the segment, aligned.
+    let word = unsafe { AtomicU64::from_ptr(segment.start().add(at).cast()) };
+    word.store(commit, Ordering::Release);
+}
+
 /// Writes nonsense into the second record of the first lane of process 1.
 fn write_nonsense(job: &str) {
-    let segment = Segment::open(job, name(1)).expect("it is alive");
-    // SAFETY: the second line of the first ring lies in the segment, aligned.
-    let commit = unsafe { AtomicU64::from_ptr(segment.start().add(ring_offset(0) + 64).cast()) };
-    commit.store(u64::MAX, Ordering::Release);
+    write_record(job, 1, u64::MAX);
 }
 
 #[test]
