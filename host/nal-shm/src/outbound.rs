@@ -189,6 +189,8 @@ impl Peer {
         shared.accessing.reset();
         shared.state.store(OPEN, Ordering::Release);
         segment.note_change();
+        // A sender that was killed while it rang may have left the owner asleep that counts as awake.
+        wake_helper(&segment);
         let needs_fence = must_fence(&segment);
         Ok(Peer {
             process,
