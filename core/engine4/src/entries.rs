@@ -79,6 +79,9 @@ impl Arriving {
     }
 }
 
+/// Events that a message may cause at its target, at most.
+pub const MOST_EVENTS: u32 = 4;
+
 impl<S: Span> Entry<S> {
     /// Whether a message from there and of that size is for this entry, the
     /// match bits apart.
@@ -113,7 +116,7 @@ impl<S: Span> Entry<S> {
             && self.spec.buffer.length().saturating_sub(self.local_offset) < self.spec.min_free
     }
 
-    /// Events that a message to this entry may cause: its own, and that of an entry that unlinks. On
+    /// Events that a message to this entry may cause, [`MOST_EVENTS`] at most: its own, and that of an entry that unlinks. On
     /// the overflow list also that the memory is free then, and the overflow event if the header is
     /// received before the message has landed.
     #[inline]

@@ -44,7 +44,7 @@ mod work;
 pub use delivery::{Delivered, Step};
 pub use descriptors::DescriptorSpec;
 pub use direct::{Carried, DirectSpec, Exchange, Prepared, PreparedCounts};
-pub use entries::EntrySpec;
+pub use entries::{EntrySpec, MOST_EVENTS};
 pub use initiator::{Tokens, Transfer};
 pub use lintel_types::{Backlog, Undeliverable};
 pub use prepared_landings::PreparedLanding;

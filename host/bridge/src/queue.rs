@@ -126,16 +126,18 @@ impl QueueEnds {
     /// Events that fit, in the reserve too.
     #[inline(always)]
     pub fn free_slots(&self) -> usize {
-        let head = self.head.load(Ordering::Acquire);
-        let used = self.tail.load(Ordering::Relaxed).wrapping_sub(head);
-        self.limit().saturating_sub(used) as usize
+        self.limit().saturating_sub(self.used()) as usize
     }
 
     /// Events that it holds.
     pub fn len(&self) -> usize {
+        self.used().min(self.limit()) as usize
+    }
+
+    #[inline(always)]
+    fn used(&self) -> u64 {
         let head = self.head.load(Ordering::Acquire);
-        let used = self.tail.load(Ordering::Relaxed).wrapping_sub(head);
-        used.min(self.limit()) as usize
+        self.tail.load(Ordering::Relaxed).wrapping_sub(head)
     }
 
     /// Events beyond which the oldest one is dropped.

@@ -189,7 +189,7 @@ impl Peer {
         shared.accessing.reset();
         shared.state.store(OPEN, Ordering::Release);
         segment.note_change();
-        // A sender that was killed while it rang may have left the owner asleep that counts as awake.
+        // A sender killed while it rang may have left the owner asleep, and marked awake.
         wake_helper(&segment);
         let needs_fence = must_fence(&segment);
         Ok(Peer {

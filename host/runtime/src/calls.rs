@@ -1,12 +1,13 @@
 //! The engine's commands, one by one, each with what it causes at once.
 
 use crate::core::Core;
+use crate::direct_entries::DirectEntry;
 use crate::library::Library;
 use crate::owner::Owner;
 use crate::queue::MAX_EVENTS;
 use lintel_bridge::Tables;
 use lintel_engine4::{
-    Deferred, DescriptorSpec, EntrySpec, Interface, Registers, SearchOp, Transfer,
+    Deferred, DescriptorSpec, EntrySpec, Interface, MOST_EVENTS, Registers, SearchOp, Transfer,
 };
 use lintel_lock::MutexGuard;
 use lintel_presence::shareable;
@@ -232,15 +233,18 @@ impl<O: Owner> Library<O> {
     /// # Errors
     /// `ArgInvalid` for a handle that isn't a live counter.
     pub fn counter_free(&self, handle: Handle) -> Result<()> {
-        self.withdraw_published(handle);
-        self.with(handle, |interface, effects| {
+        let was_direct = self.with(handle, |interface, effects| {
             interface.counter_free(handle)?;
             effects.tables.end_counter(handle);
             // For those who wait for it.
             effects.transports.activity = true;
-            Ok(())
+            let counts = |entry: &DirectEntry| entry.counts_at(handle);
+            Ok(effects.transports.withdraw(counts))
         })?;
-        self.withdraw_published(handle);
+        if was_direct {
+            // No entry is published before peers have left these: most often they have.
+            self.with_core(Core::settle_direct);
+        }
         Ok(())
     }
 
@@ -327,8 +331,9 @@ impl<O: Owner> Library<O> {
             if queue != Handle::EQ_NONE {
                 let queue = QueueIndex(queue.index());
                 let portals = interface.flow_controlled_portals(queue);
-                // What a message may cause at most, and the disabling, for each.
-                effects.tables.set_reserve(queue, portals * 5);
+                // What a message may cause, and the disabling, for each.
+                let reserve = portals * (MOST_EVENTS as usize + 1);
+                effects.tables.set_reserve(queue, reserve);
             }
             Ok(index)
         })

@@ -15,7 +15,7 @@ use lintel_engine4::Interface;
 use lintel_nal::Origin;
 use lintel_nal_shm::MAX_DIRECT;
 use lintel_presence::shareable;
-use lintel_types::{CounterIndex, Error, Handle, InterfaceNumber, PortalIndex, ProcessId, Result};
+use lintel_types::{Error, Handle, InterfaceNumber, PortalIndex, ProcessId, Result};
 use lintel_wire::{Message, Request, Verb, Words};
 use std::time::{Duration, Instant};
 
@@ -267,11 +267,9 @@ impl<O: Owner> Library<O> {
     }
 
     /// Withdraws the entries that a counter counts for, before something waits for the counter
-    /// that only the engine can do, or the counter ends.
+    /// that only the engine can do.
     pub(crate) fn withdraw_counter(&self, counter: Handle) -> Result<()> {
-        let (number, index) = (counter.interface(), CounterIndex(counter.index()));
-        let counts =
-            |entry: &DirectEntry| entry.interface() == number && entry.counter() == Some(index);
+        let counts = |entry: &DirectEntry| entry.counts_at(counter);
         let withdraw = |core: &mut Core<O>| match core.transports.direct.is_empty() {
             true => false,
             false => core.transports.withdraw(counts),

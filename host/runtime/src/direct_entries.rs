@@ -44,8 +44,10 @@ impl DirectEntry {
         self.handle.interface()
     }
 
-    pub(crate) fn counter(&self) -> Option<CounterIndex> {
-        self.counter
+    /// Whether it counts at that counter.
+    pub(crate) fn counts_at(&self, counter: Handle) -> bool {
+        let (number, index) = (counter.interface(), CounterIndex(counter.index()));
+        self.interface() == number && self.counter == Some(index)
     }
 
     /// Whether it lies in that mapping of this process.

@@ -493,17 +493,7 @@ fn a_response_to_nothing_or_a_second_one_is_ignored() {
         .start(&with_ack(AckRequest::Full, put(source, process(1), 0)))
         .unwrap();
     let token = wire.node(0).host.sent[0].request.token;
-    let response = Response {
-        reply: false,
-        interface: InterfaceNumber::new(true, false),
-        placed: false,
-        silent: false,
-        token,
-        mlength: 8,
-        offset: 0,
-        list: List::Priority,
-        fail: NiFail::Ok,
-    };
+    let response = response_to(token, false);
     for token in [0, u32::MAX, token ^ 1, token ^ 0x1_0000] {
         assert!(
             wire.node(0)

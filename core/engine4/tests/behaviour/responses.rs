@@ -2,23 +2,8 @@
 
 use crate::rig::*;
 use lintel_engine4::Transfer;
-use lintel_types::{AckRequest, Error, EventKind, InterfaceNumber, List, NiFail};
+use lintel_types::{AckRequest, Error, EventKind, NiFail};
 use lintel_wire::Response;
-
-/// A response to an operation of node 0.
-fn response_to(token: u32, reply: bool) -> Response {
-    Response {
-        reply,
-        interface: InterfaceNumber::new(true, false),
-        placed: false,
-        silent: false,
-        token,
-        mlength: 8,
-        offset: 0,
-        list: List::Priority,
-        fail: NiFail::Ok,
-    }
-}
 
 #[test]
 fn a_response_of_another_process_or_kind_is_not_awaited() {

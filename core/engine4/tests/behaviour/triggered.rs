@@ -4,7 +4,7 @@ use crate::rig::*;
 use lintel_engine4::{Deferred, DescriptorSpec, EntrySpec};
 use lintel_types::{
     AckRequest, CountingEvent, Error, EventKind, Handle, InterfaceNumber, Limits, List, MdOptions,
-    MeOptions, NiFail, PtOptions,
+    MeOptions, PtOptions,
 };
 use lintel_wire::{Request, Response};
 
@@ -425,15 +425,8 @@ fn operations_beyond_those_that_can_be_under_way_begin_once_others_have_ended() 
     assert_eq!(node.host.sent.len(), 65_535);
     while let Some(sent) = node.host.sent.pop_front() {
         node.on_response(&Response {
-            reply: true,
-            interface: InterfaceNumber::new(true, false),
             placed: true,
-            silent: false,
-            token: sent.request.token,
-            mlength: 8,
-            offset: 0,
-            list: List::Priority,
-            fail: NiFail::Ok,
+            ..response_to(sent.request.token, true)
         });
     }
     assert_eq!(node.kinds().len(), COUNT);

@@ -621,6 +621,21 @@ pub fn atomic(source: Handle, target: ProcessId, portal: impl Table) -> Transfer
     }
 }
 
+/// A response of 8 bytes to an operation.
+pub fn response_to(token: u32, reply: bool) -> Response {
+    Response {
+        reply,
+        interface: InterfaceNumber::new(true, false),
+        placed: false,
+        silent: false,
+        token,
+        mlength: 8,
+        offset: 0,
+        list: List::Priority,
+        fail: NiFail::Ok,
+    }
+}
+
 /// A put of 8 bytes with bits 7 as it arrives; its token is 1.
 pub fn request(portal: impl Table) -> Request {
     Request {
