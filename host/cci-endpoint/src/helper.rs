@@ -101,8 +101,8 @@ fn service<T>(shared: &Shared<T>) -> Duration {
 }
 
 fn sleep_on_bell<T>(shared: &Shared<T>, bell: &Bell) {
-    bell.arm(Sleeper::Helper);
     let rings = bell.rings(Sleeper::Helper);
+    bell.arm(Sleeper::Helper);
     bell.fall_asleep(Sleeper::Helper, rings, || {
         LastLook::Nothing(Some(service(shared)))
     });

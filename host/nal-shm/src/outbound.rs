@@ -189,8 +189,6 @@ impl Peer {
         shared.accessing.reset();
         shared.state.store(OPEN, Ordering::Release);
         segment.note_change();
-        // A sender killed while it rang may have left the owner asleep, and marked awake.
-        wake_helper(&segment);
         let needs_fence = must_fence(&segment);
         Ok(Peer {
             process,

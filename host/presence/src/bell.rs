@@ -6,12 +6,15 @@
 //! `membarrier` makes every running sender's memory accesses fall before or after it, so a
 //! sender needs no fence.
 //!
+//! Who rings wakes the sleeper first and clears that it sleeps afterwards: a sender that is killed in
+//! between leaves a bell that the next one rings again.
+//!
 //! That call interrupts every other processor, which is expensive in a virtual machine. So
 //! a sleeper first naps without it, as [`SleepStep`] describes; but only if it was woken that soon
 //! the last time, since a timer is as expensive there.
 
 use crate::barrier::barrier;
-use crate::header::{HELPER_BUT_FOR_ACKNOWLEDGEMENTS, Header, OWNER_ENDED};
+use crate::header::{HELPER_BUT_FOR_ACKNOWLEDGEMENTS, Header, OWNER_ENDED, SLEEPER_BITS};
 use crate::segment::Segment;
 use lintel_progress::{SLEEP_BEFORE_BARRIER, SleepStep, Sleeper};
 use rustix::thread::futex;
@@ -36,6 +39,8 @@ pub struct Bell {
     segment: Arc<Segment>,
     /// Whether the last sleep of the helper, and of a caller, was so short that a nap is enough.
     was_short: Arc<[AtomicBool; 2]>,
+    /// How often it was armed, above the bits that say for whom.
+    armings: Arc<AtomicU32>,
 }
 
 impl Bell {
@@ -44,6 +49,7 @@ impl Bell {
         Bell {
             segment,
             was_short: Arc::default(),
+            armings: Arc::default(),
         }
     }
 
@@ -59,9 +65,10 @@ impl Bell {
         self.announce(HELPER_BUT_FOR_ACKNOWLEDGEMENTS);
     }
 
-    fn announce(&self, asleep: u32) {
+    fn announce(&self, sleeper: u32) {
+        let arming = self.armings.fetch_add(SLEEPER_BITS + 1, Ordering::Relaxed);
         let word = &self.segment.header().bell.asleep;
-        word.store(asleep, Ordering::SeqCst);
+        word.store(arming | sleeper, Ordering::SeqCst);
         fence(Ordering::SeqCst);
     }
 
@@ -90,7 +97,7 @@ impl Bell {
     /// Whether the next sender would ring.
     #[inline]
     pub fn is_armed(&self) -> bool {
-        self.segment.header().bell.asleep.load(Ordering::Relaxed) != 0
+        asleep(&self.segment) != 0
     }
 
     /// A number that changes with every ring; read it before the last poll.
@@ -177,7 +184,7 @@ impl Bell {
     }
 
     fn word(&self, sleeper: Sleeper) -> &AtomicU32 {
-        word(&self.segment, sleeper as u32)
+        futex_word(&self.segment, sleeper as u32)
     }
 }
 
@@ -186,7 +193,8 @@ fn is_short(sleep: Duration) -> bool {
     sleep <= SLEEP_BEFORE_BARRIER
 }
 
-fn word(segment: &Segment, sleeper: u32) -> &AtomicU32 {
+/// What `sleeper` sleeps on: it changes with each ring.
+fn futex_word(segment: &Segment, sleeper: u32) -> &AtomicU32 {
     let bell = &segment.header().bell;
     if sleeper == Sleeper::Caller as u32 {
         &bell.caller
@@ -216,19 +224,25 @@ pub fn is_armed(segment: &Segment, needs_fence: bool) -> bool {
     } else {
         compiler_fence(Ordering::SeqCst);
     }
-    segment.header().bell.asleep.load(Ordering::Relaxed) != 0
+    asleep(segment) != 0
+}
+
+/// Who sleeps, or what stands there instead.
+#[inline]
+fn asleep(segment: &Segment) -> u32 {
+    segment.header().asleep()
 }
 
 /// Whether a ring would wake the helper: no caller sleeps, but one may poll.
 pub fn helper_sleeps(segment: &Segment) -> bool {
-    let asleep = segment.header().bell.asleep.load(Ordering::Relaxed);
+    let asleep = asleep(segment);
     asleep == Sleeper::Helper as u32 || asleep == HELPER_BUT_FOR_ACKNOWLEDGEMENTS
 }
 
 /// Whether the helper sleeps, and needn't be rung for acknowledgements: see
 /// [`Bell::arm_but_for_acknowledgements`].
 pub fn helper_defers_acknowledgements(segment: &Segment) -> bool {
-    segment.header().bell.asleep.load(Ordering::Relaxed) == HELPER_BUT_FOR_ACKNOWLEDGEMENTS
+    asleep(segment) == HELPER_BUT_FOR_ACKNOWLEDGEMENTS
 }
 
 /// Whether a caller of the owner polls in vain, as far as it has announced that.
@@ -239,12 +253,17 @@ pub fn caller_waits(segment: &Segment) -> bool {
 /// Rings the owner, who sleeps; false if it is known to have ended.
 #[cold]
 pub fn ring_armed(segment: &Segment) -> bool {
-    let asleep = &segment.header().bell.asleep;
-    let awake = |sleeper| (sleeper != 0 && sleeper != OWNER_ENDED).then_some(0);
-    match asleep.fetch_update(Ordering::SeqCst, Ordering::SeqCst, awake) {
-        Ok(sleeper) => futex_wake(word(segment, sleeper)),
-        Err(OWNER_ENDED) => return false,
-        Err(_) => {}
+    let word = &segment.header().bell.asleep;
+    let armed = word.load(Ordering::Acquire);
+    match armed & SLEEPER_BITS {
+        0 => {}
+        OWNER_ENDED => return false,
+        sleeper => {
+            futex_wake(futex_word(segment, sleeper));
+            let awake = armed & !SLEEPER_BITS;
+            // Fails if the owner has disarmed or armed it since.
+            let _ = word.compare_exchange(armed, awake, Ordering::Relaxed, Ordering::Relaxed);
+        }
     }
     true
 }

@@ -1,9 +1,9 @@
 //! What the first bytes of a segment mean.
 
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// "lintel" and the version of a segment's layout: lanes, rings and the messages in them included.
-pub(crate) const MAGIC: u64 = 0x6c69_6e74_656c_0009;
+pub(crate) const MAGIC: u64 = 0x6c69_6e74_656c_000a;
 /// Numbers in a process's statistics.
 pub(crate) const STATS_WORDS: usize = 16;
 /// Bytes of a segment: 33 pages of header and lanes, 64 rings of 264 KiB, 960 of 28 KiB, and the
@@ -30,6 +30,19 @@ pub struct Header {
     pub(crate) snapshot: SnapshotWords,
 }
 
+impl Header {
+    /// Who sleeps on the bell, or what stands there instead.
+    #[inline]
+    pub(crate) fn asleep(&self) -> u32 {
+        self.bell.asleep.load(Ordering::Relaxed) & SLEEPER_BITS
+    }
+
+    /// Senders see from now on that the owner reads no message any more.
+    pub(crate) fn end(&self) {
+        self.bell.asleep.store(OWNER_ENDED, Ordering::SeqCst);
+    }
+}
+
 /// Who has asked for a snapshot, and what was answered. Numbers of requests wrap.
 #[repr(C, align(128))]
 pub(crate) struct SnapshotWords {
@@ -50,7 +63,8 @@ pub(crate) struct Changes(pub(crate) AtomicU32);
 /// The words of a [`crate::Bell`], on cache lines of their own.
 #[repr(C, align(128))]
 pub(crate) struct BellWords {
-    /// Who sleeps: 0 no thread, 1 the helper, 2 a caller, or one of the following.
+    /// Who sleeps: 0 no thread, 1 the helper, 2 a caller, or one of the following; above these bits,
+    /// a number of the bell's arming, so that who clears them after a wake clears no later arming.
     pub(crate) asleep: AtomicU32,
     pub(crate) helper: AtomicU32,
     pub(crate) caller: AtomicU32,
@@ -61,6 +75,9 @@ pub(crate) struct BellWords {
 /// second line for them to fetch.
 #[repr(C, align(64))]
 pub(crate) struct CallerWaits(pub(crate) AtomicU32);
+
+/// The bits of [`BellWords::asleep`] that say who sleeps.
+pub(crate) const SLEEPER_BITS: u32 = 7;
 
 /// In place of a sleeper: the owner has ended, no message is read any more.
 pub(crate) const OWNER_ENDED: u32 = 3;

@@ -9,7 +9,7 @@
 //! everyone: what else has such a name is neither used nor written to.
 
 use crate::attached::Attached;
-use crate::header::{MAGIC, OWNER_ENDED, SEGMENT_BYTES};
+use crate::header::{MAGIC, SEGMENT_BYTES};
 use crate::shared_memory::Mode;
 use lintel_claim::{Key, RemoteMemory};
 use lintel_private_file::{self as private_file, Refusal};
@@ -273,8 +273,7 @@ fn check_and_remove(path: &Path) -> Stale {
     }
     // Senders that still have the memory see that its owner has ended.
     if let Some(Ok(attached)) = registration.map(|found| found.attach(Mode::ReadWrite)) {
-        let asleep = &attached.header().bell.asleep;
-        asleep.store(OWNER_ENDED, Ordering::SeqCst);
+        attached.header().end();
     }
     Stale::Removed
 }

@@ -200,8 +200,7 @@ impl Segment {
 
     /// Whether the owner still lives and hasn't given the segment up.
     pub fn is_owner_alive(&self) -> bool {
-        self.header().bell.asleep.load(Ordering::Relaxed) != OWNER_ENDED
-            && (is_locked(&self.file) || is_own(self.inode()))
+        self.header().asleep() != OWNER_ENDED && (is_locked(&self.file) || is_own(self.inode()))
     }
 
     /// Distinguishes this segment from every other: its registration's.
@@ -331,8 +330,7 @@ impl Drop for Segment {
         }
         if self.owned && !self.path.as_os_str().is_empty() {
             let _ = std::fs::remove_file(&self.path);
-            let asleep = &self.header().bell.asleep;
-            asleep.store(OWNER_ENDED, Ordering::SeqCst);
+            self.header().end();
             // Others in this process may have the file open for longer.
             unlock(&self.file);
         }

@@ -15,6 +15,7 @@ use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 
 const HELPER: u32 = 1;
+const SLEEPER_BITS: u32 = 7;
 
 struct Shared {
     /// Records committed, in place of a ring.
@@ -65,25 +66,52 @@ impl Shared {
     }
 
     fn ring(&self) {
-        if self.asleep.load(Ordering::Relaxed) == 0 {
-            return;
+        if let Some(armed) = self.armed() {
+            self.wake();
+            self.clear(armed);
         }
-        let awake = |sleeper| (sleeper != 0).then_some(0);
-        let found = self
+    }
+
+    /// The bell's word, if it is armed.
+    fn armed(&self) -> Option<u32> {
+        let word = self.asleep.load(Ordering::Acquire);
+        (word & SLEEPER_BITS != 0).then_some(word)
+    }
+
+    fn wake(&self) {
+        self.rings.fetch_add(1, Ordering::Release);
+        drop(self.futex.lock());
+        self.woken.notify_all();
+    }
+
+    fn clear(&self, armed: u32) {
+        let awake = armed & !SLEEPER_BITS;
+        let _ = self
             .asleep
-            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, awake);
-        if found.is_ok() {
-            self.rings.fetch_add(1, Ordering::Release);
-            drop(self.futex.lock());
-            self.woken.notify_all();
+            .compare_exchange(armed, awake, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// Commits no record, finds the bell armed by what others have sent, or by nothing, and is
+    /// killed after so many steps of a ring.
+    fn ring_and_die(&self, steps: u32) {
+        self.barrier();
+        if let (Some(armed), 1..) = (self.armed(), steps) {
+            self.wake();
+            if steps > 1 {
+                self.clear(armed);
+            }
         }
     }
 
     /// Waits for so many records, asleep where there are fewer.
     fn receive(&self, wanted: u32) {
+        let mut arming = 0;
         loop {
             let rings = self.rings.load(Ordering::Acquire);
-            self.asleep.store(HELPER, Ordering::Relaxed);
+            arming += SLEEPER_BITS + 1;
+            // A store would do: but loom doesn't know that a later one comes after a `clear` that has
+            // replaced the word before it.
+            self.asleep.swap(arming | HELPER, Ordering::Relaxed);
             self.barrier();
             let records = self.records.load(Ordering::Acquire);
             self.read.store(records, Ordering::Release);
@@ -133,6 +161,25 @@ fn two_senders_ring_at_least_once_for_each_sleep() {
 #[test]
 fn a_ring_that_is_held_comes_if_the_record_was_not_read() {
     explore_with(1, true, Shared::send_with_held_ring);
+}
+
+#[test]
+fn a_sender_that_dies_at_any_step_of_a_ring_leaves_a_bell_that_the_next_one_rings() {
+    for steps in 0..3 {
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = Some(3);
+        builder.check(move || {
+            let shared = Shared::new(true);
+            let dying = shared.clone();
+            let dying = thread::spawn(move || dying.ring_and_die(steps));
+            let sending = shared.clone();
+            let sending = thread::spawn(move || sending.send());
+            shared.receive(1);
+            for thread in [dying, sending] {
+                thread.join().expect("no panic");
+            }
+        });
+    }
 }
 
 #[test]
