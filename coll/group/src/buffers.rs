@@ -76,6 +76,18 @@ impl Buffers for Separate<'_> {
     }
 }
 
+impl<'a> InPlace<'a> {
+    /// All of `bytes` are given, and replaced by what results.
+    pub(crate) fn all(bytes: &'a mut [u8]) -> InPlace<'a> {
+        let all = 0..bytes.len();
+        InPlace {
+            bytes,
+            input: all.clone(),
+            output: all,
+        }
+    }
+}
+
 impl Buffers for InPlace<'_> {
     fn input(&self, at: Range<usize>) -> &[u8] {
         &self.bytes[self.input.clone()][at]

@@ -3,8 +3,9 @@
 use crate::error::{Error, Result};
 use crate::lane;
 use crate::portals::Combine;
+use crate::tuning::{BINOMIAL, Class, FLAT};
 use lintel_claim::{AtomicCall, valid};
-use lintel_collectives::{Algorithm, Collective, ConfigError, Order, Reuse, Shape, Tree};
+use lintel_collectives::{Algorithm, Collective, ConfigError, Order, Reuse, Shape};
 use lintel_types::ProcessId;
 
 /// How elements are combined, and how many.
@@ -58,7 +59,7 @@ pub enum Call {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     pub(crate) call: Call,
-    algorithm: Algorithm,
+    pub(crate) algorithm: Algorithm,
     ranks: u32,
     /// Length in bytes, the same at all ranks.
     pub(crate) bytes: u64,
@@ -75,7 +76,7 @@ pub(crate) enum Reach {
     Network,
 }
 
-/// Up to so many bytes, reductions within a node have few rounds with all bytes in each: recursive
+/// Up to so many bytes, until it is [measured](crate::tuning), reductions within a node have few rounds with all bytes in each: recursive
 /// doubling, or a binomial tree. What is longer goes by halving.
 const MAX_DOUBLING_BYTES: u64 = 4 << 10;
 /// The same of all-reduces over a network.
@@ -87,12 +88,10 @@ const ROUND_BYTES: u64 = 24 << 10;
 /// longer goes straight, so that it is copied once.
 const MAX_TREE_BYTES: u64 = 1 << 10;
 /// Segments, unless a pipeline names its own: what two caches hold.
-const SEGMENT: u64 = 64 << 10;
+pub(crate) const SEGMENT: u64 = 64 << 10;
 /// Segments that are halved within a node: short enough that both of a pair can send at once without
 /// waiting for the other to read.
 const HALVED_SEGMENT: u64 = 16 << 10;
-/// A flat tree: all other ranks are children of the root.
-const FLAT_TREE: Tree = Tree::KAry(1 << 16);
 
 impl Call {
     /// Bytes that each rank contributes or receives.
@@ -147,20 +146,19 @@ impl Call {
         }
     }
 
+    /// The algorithm until it is [measured](crate::tuning) which is the quickest: the same for all calls
+    /// of a class.
     fn default_algorithm(&self, bytes: u64, ranks: u32, reach: Reach) -> Algorithm {
+        let bytes = Class::of(self, bytes).least_bytes;
         match self {
             Call::Barrier => Algorithm::Dissemination,
             Call::Allreduce(_) if bytes <= reach.max_doubling_bytes() => {
                 Algorithm::RecursiveDoubling
             }
-            Call::Reduce { .. } if reach.tree_costs_less(bytes, ranks) => {
-                Algorithm::Tree(Tree::KNomial(2))
-            }
+            Call::Reduce { .. } if reach.tree_costs_less(bytes, ranks) => BINOMIAL,
             Call::Allreduce(_) | Call::Reduce { .. } => Algorithm::Halving,
-            Call::Gather { .. } | Call::Scatter { .. } if bytes > MAX_TREE_BYTES => {
-                Algorithm::Tree(FLAT_TREE)
-            }
-            _ => Algorithm::Tree(Tree::KNomial(2)),
+            Call::Gather { .. } | Call::Scatter { .. } if bytes > MAX_TREE_BYTES => FLAT,
+            _ => BINOMIAL,
         }
     }
 

@@ -1,6 +1,6 @@
 //! A group: its ranks, what carries out its operations, and how a rank waits for others.
 
-use crate::buffers::{Buffers, Separate};
+use crate::buffers::{Buffers, InPlace, Separate};
 use crate::call::{Call, Plan, Reduction};
 use crate::error::{Error, Result};
 use crate::hierarchical::{HierarchicalOperations, Nodes};
@@ -206,6 +206,21 @@ impl<P: Portals> Group<P> {
         if is_hierarchical && HierarchicalOperations::<P>::takes(call) {
             return self.guarded(|group| group.run_hierarchical((call, plan.bytes), buffers));
         }
+        if algorithm.is_some() {
+            return self.run_plan(plan, buffers);
+        }
+        let (plan, trial) = self.messages.begin_trial(&self.portals, plan)?;
+        self.run_plan(plan, buffers)?;
+        let Some(measured) = trial.and_then(|trial| self.messages.end_trial(trial)) else {
+            return Ok(());
+        };
+        let (plan, mut times) = self.messages.sum(&self.portals, &measured)?;
+        self.run_plan(plan, &mut InPlace::all(&mut times))?;
+        self.messages.choose(&measured, &times);
+        Ok(())
+    }
+
+    fn run_plan(&mut self, plan: Plan, buffers: &mut dyn Buffers) -> Result<()> {
         let request = self.messages.enqueue(plan);
         self.wait(request, buffers)
     }
@@ -226,6 +241,23 @@ impl<P: Portals> Group<P> {
         buffers: &mut dyn Buffers,
     ) -> Result<()> {
         let plan = others.plan(&self.portals, call, None)?;
+        let (plan, trial) = others.begin_trial(&self.portals, plan)?;
+        self.run_plan_beside(others, plan, buffers)?;
+        let Some(measured) = trial.and_then(|trial| others.end_trial(trial)) else {
+            return Ok(());
+        };
+        let (plan, mut times) = others.sum(&self.portals, &measured)?;
+        self.run_plan_beside(others, plan, &mut InPlace::all(&mut times))?;
+        others.choose(&measured, &times);
+        Ok(())
+    }
+
+    fn run_plan_beside(
+        &mut self,
+        others: &mut MessageOperations<P>,
+        plan: Plan,
+        buffers: &mut dyn Buffers,
+    ) -> Result<()> {
         let request = others.enqueue(plan);
         let mut has_slept = false;
         loop {

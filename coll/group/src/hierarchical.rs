@@ -173,7 +173,7 @@ impl<P: Portals> HierarchicalOperations<P> {
 
     fn barrier(&mut self, group: &mut Group<P>) -> Result<()> {
         let mut byte = [0];
-        let mut byte = in_place(&mut byte);
+        let mut byte = InPlace::all(&mut byte);
         self.on_node(group, (reduce_to_leader(ONE_BYTE), 1), &mut byte)?;
         self.among_leaders(group, Call::Barrier, &mut byte)?;
         self.on_node(group, (broadcast(LEADER, 1), 1), &mut byte)
@@ -186,7 +186,7 @@ impl<P: Portals> HierarchicalOperations<P> {
         buffers: &mut dyn Buffers,
     ) -> Result<()> {
         self.on_node(group, (reduce_to_leader(reduction), bytes), buffers)?;
-        let mut result = in_place(buffers.output(0..bytes as usize));
+        let mut result = InPlace::all(buffers.output(0..bytes as usize));
         self.among_leaders(group, Call::Allreduce(reduction), &mut result)?;
         self.on_node(group, (broadcast(LEADER, bytes), bytes), &mut result)
     }
@@ -202,7 +202,7 @@ impl<P: Portals> HierarchicalOperations<P> {
             true => self.broadcast_from(group, (from, bytes), buffers),
             false => {
                 // A leader gives to others what it has got.
-                let mut got = in_place(buffers.output(0..bytes as usize));
+                let mut got = InPlace::all(buffers.output(0..bytes as usize));
                 self.broadcast_from(group, (from, bytes), &mut got)
             }
         }
@@ -267,7 +267,7 @@ impl<P: Portals> HierarchicalOperations<P> {
         (reduction, bytes): (Reduction, u64),
         result: &mut [u8],
     ) -> Result<()> {
-        let (root, mut result) = (to.node, in_place(result));
+        let (root, mut result) = (to.node, InPlace::all(result));
         self.among_leaders(group, Call::Reduce { root, reduction }, &mut result)?;
         match self.is_node_last(to) {
             true => self.on_node(group, (broadcast(LEADER, bytes), bytes), &mut result),
@@ -312,16 +312,6 @@ fn reduce_to_leader(reduction: Reduction) -> Call {
 
 fn broadcast(root: u32, bytes: u64) -> Call {
     Call::Broadcast { root, bytes }
-}
-
-/// Bytes that are given and replaced by what results.
-fn in_place(bytes: &mut [u8]) -> InPlace<'_> {
-    let all = 0..bytes.len();
-    InPlace {
-        bytes,
-        input: all.clone(),
-        output: all,
-    }
 }
 
 #[cfg(test)]

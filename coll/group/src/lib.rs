@@ -44,6 +44,7 @@ mod portals;
 mod recycling;
 mod shared;
 mod spec;
+mod tuning;
 mod waiting;
 
 pub use buffers::{Buffers, InPlace, Separate};

@@ -2,14 +2,15 @@
 
 use crate::active::{Active, StepContext};
 use crate::buffers::Buffers;
-use crate::call::{Call, Plan, Reach};
+use crate::call::{Call, Plan, Reach, Reduction};
 use crate::error::{Error, Result};
 use crate::lane::{BARRIER_LANES, LANES, Lane, Place};
-use crate::portals::Portals;
+use crate::portals::{Combine, Portals};
 use crate::recycling::RecyclingBarriers;
 use crate::spec::{Progress, Spec};
+use crate::tuning::{Class, Measured, Trial, Tuning};
 use arrayvec::ArrayVec;
-use lintel_claim::Region;
+use lintel_claim::{Datatype, Operation, Region};
 use lintel_collectives::{Algorithm, Collective, Memory, Schedule, Store};
 use lintel_types::ProcessId;
 use std::collections::VecDeque;
@@ -35,6 +36,7 @@ pub(crate) struct MessageOperations<P: Portals> {
     requests: VecDeque<(Request, Pending)>,
     next_request: u64,
     schedules: Schedules,
+    tuning: Tuning,
 }
 
 /// The processes, and the memory of all lanes.
@@ -99,6 +101,7 @@ impl<P: Portals> MessageOperations<P> {
             requests: VecDeque::new(),
             next_request: 0,
             schedules: Schedules::default(),
+            tuning: Tuning::default(),
         })
     }
 
@@ -120,6 +123,8 @@ impl<P: Portals> MessageOperations<P> {
         &self.setup.region
     }
 
+    /// Without an algorithm, by the one that was found the quickest.
+    ///
     /// # Errors
     /// `InvalidArgument` if the call is none that can be.
     pub(crate) fn plan(
@@ -134,7 +139,54 @@ impl<P: Portals> MessageOperations<P> {
             Progress::Host => u64::MAX,
         };
         let ranks = self.processes().len() as u32;
-        Plan::new(call, algorithm, ranks, self.setup.reach, largest_combine)
+        let plan = |algorithm| Plan::new(call, algorithm, ranks, self.setup.reach, largest_combine);
+        let plan_by_default = plan(algorithm)?;
+        let chosen = self.tuning.chosen(Class::of(&call, plan_by_default.bytes));
+        match (algorithm, chosen) {
+            (None, Some(_)) => plan(chosen),
+            _ => Ok(plan_by_default),
+        }
+    }
+
+    /// All ranks call this for an operation that blocks and has no algorithm of its caller's: it may be one
+    /// that is timed, by another algorithm.
+    ///
+    /// # Errors
+    /// As [`MessageOperations::plan`].
+    pub(crate) fn begin_trial(&mut self, portals: &P, plan: Plan) -> Result<(Plan, Option<Trial>)> {
+        let class = Class::of(&plan.call, plan.bytes);
+        let ranks = self.processes().len() as u32;
+        match self.tuning.begin(class, ranks, plan.algorithm) {
+            Some((algorithm, trial)) => {
+                let plan = self.plan(portals, plan.call, Some(algorithm))?;
+                Ok((plan, Some(trial)))
+            }
+            None => Ok((plan, None)),
+        }
+    }
+
+    /// An operation that is timed has ended here. The last one of a class returns what this rank has
+    /// measured.
+    pub(crate) fn end_trial(&mut self, trial: Trial) -> Option<Measured> {
+        self.tuning.end(trial)
+    }
+
+    /// How the ranks add up what each has measured, and this rank's part of it.
+    pub(crate) fn sum(&self, portals: &P, measured: &Measured) -> Result<(Plan, Vec<u8>)> {
+        let times = measured.to_bytes();
+        let combine = Combine {
+            operation: Operation::Sum,
+            datatype: Datatype::Uint64,
+        };
+        let count = (times.len() / Datatype::Uint64.size()) as u64;
+        let call = Call::Allreduce(Reduction { combine, count });
+        let plan = self.plan(portals, call, Some(Algorithm::RecursiveDoubling))?;
+        Ok((plan, times))
+    }
+
+    /// From here on, operations of a class go by the algorithm that has taken the ranks the least time.
+    pub(crate) fn choose(&mut self, measured: &Measured, sums: &[u8]) {
+        self.tuning.decide(measured, sums);
     }
 
     pub(crate) fn enqueue(&mut self, plan: Plan) -> Request {

@@ -160,11 +160,10 @@ fn float_sum(allreduce: &Collective, seed: u64) -> Vec<Vec<u8>> {
         identity: &identity,
         combine: &add_floats,
     };
-    let number = |rank: u32| 10f64.powi(rank as i32 % 17) / 3.0;
-    let ranks = 0..allreduce.shape().ranks;
-    let inputs = ranks
-        .map(|rank| number(rank).to_ne_bytes().to_vec())
-        .collect();
+    let number = |rank: u32, place: u64| 10f64.powi(rank as i32 % 17) / (3 + place) as f64;
+    let Shape { ranks, bytes } = allreduce.shape();
+    let numbers = |rank| (0..bytes / 8).flat_map(move |place| number(rank, place).to_ne_bytes());
+    let inputs = (0..ranks).map(|rank| numbers(rank).collect()).collect();
     let mut world = World::new(allreduce, Carrier::Triggered, reduction, vec![inputs]);
     let mut rng = Rng(seed);
     world
@@ -212,6 +211,39 @@ fn floats_summed_between_pairs_give_all_ranks_the_same_bits_each_time() {
             let first = float_sum(&allreduce, 0);
             assert!(first.iter().all(|of_rank| *of_rank == first[0]));
             (1..20).for_each(|seed| assert_eq!(float_sum(&allreduce, seed), first));
+        }
+    }
+}
+
+/// So a caller may change from one to the other between two calls.
+#[test]
+fn doubling_and_halving_give_the_same_bits() {
+    for ranks in 1..20 {
+        let bytes = 64 * 21; // parts of several lines
+        let shape = Shape { ranks, bytes };
+        let sum = |algorithm| float_sum(&Collective::allreduce(shape, algorithm).unwrap(), 0);
+        let doubling = sum(Algorithm::RecursiveDoubling);
+        assert_eq!(doubling, sum(Algorithm::Halving), "{ranks} ranks");
+    }
+}
+
+#[test]
+fn a_flat_tree_gives_the_same_bits_as_a_binomial_one_and_so_does_halving_among_a_power_of_two() {
+    for ranks in 1..20 {
+        let bytes = 64 * 21;
+        for root in [0, ranks - 1] {
+            let sum = |algorithm| {
+                let reduce = Collective::reduce(Shape { ranks, bytes }, root, algorithm).unwrap();
+                let sums = float_sum(&reduce.in_order(Order::Ranks), 0);
+                sums[root as usize].clone()
+            };
+            let binomial = sum(Algorithm::Tree(Tree::KNomial(2)));
+            let flat = sum(Algorithm::Tree(Tree::KAry(64)));
+            assert_eq!(binomial, flat, "{ranks} ranks, root {root}");
+            if ranks.is_power_of_two() {
+                let halving = sum(Algorithm::Halving);
+                assert_eq!(binomial, halving, "{ranks} ranks, root {root}");
+            }
         }
     }
 }

@@ -4,15 +4,16 @@
 //! ```text
 //!            all bytes    a half      its part               all bytes
 //!   rank 0   aaaaaaaa ─▶  AAAA---- ─▶ AA------  ─▶ AAAA---- ─▶ AAAAAAAA
-//!   rank 1   aaaaaaaa ─▶  AAAA---- ─▶ --AA----  ─▶ AAAA---- ─▶ AAAAAAAA
-//!   rank 2   aaaaaaaa ─▶  ----AAAA ─▶ ----AA--  ─▶ ----AAAA ─▶ AAAAAAAA
+//!   rank 1   aaaaaaaa ─▶  ----AAAA ─▶ ----AA--  ─▶ ----AAAA ─▶ AAAAAAAA
+//!   rank 2   aaaaaaaa ─▶  AAAA---- ─▶ --AA----  ─▶ AAAA---- ─▶ AAAAAAAA
 //!   rank 3   aaaaaaaa ─▶  ----AAAA ─▶ ------AA  ─▶ ----AAAA ─▶ AAAAAAAA
-//!               partner 2 away, then 1      then 1 and 2 away again
+//!               partner 1 away, then 2      then 2 and 1 away again
 //! ```
 //!
 //! A rank combines and sends less than twice its bytes, however many ranks there are;
 //! recursive doubling does so with all bytes in each round. Each part is summed by one
-//! rank, so all ranks get the same bits.
+//! rank, so all ranks get the same bits; and in the pairs of recursive doubling, so they are the
+//! same by both.
 
 use alloc::vec::Vec;
 
@@ -194,7 +195,7 @@ impl Layout {
     }
 
     fn partner(&self, rank: u32, round: usize) -> u32 {
-        rank ^ (self.paired >> (round + 1))
+        rank ^ (1 << round)
     }
 
     /// The rank without a partner that gives to this one.

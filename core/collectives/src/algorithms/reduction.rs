@@ -1,5 +1,7 @@
 //! Up a tree, combining; and down again with the result.
 
+use alloc::vec::Vec;
+
 use super::{Draft, when};
 use crate::collective::Order;
 use crate::schedule::{CounterId, Memory, Span, When};
@@ -90,15 +92,15 @@ fn gather_parts(draft: &mut Draft, family: &Family, order: Order, leave: u64) ->
             (draft.slot(SUM), arrived)
         }
         Order::Ranks => {
-            let chained = chain_in_order(draft, children, (arrived, chain));
+            let chained = chain_in_order(draft, family, (arrived, chain));
             (draft.slot(SUM), chained)
         }
     }
 }
 
-/// Combines the children's parts with the rank's own in the order of ranks, one after the
-/// other, counted at `chain`; when the last one is combined.
-fn chain_in_order(draft: &mut Draft, children: u64, (arrived, chain): (When, CounterId)) -> When {
+/// Combines the children's parts with the rank's own, one after the other, counted at `chain`, as
+/// [`combinations`] says; when the last one is combined.
+fn chain_in_order(draft: &mut Draft, family: &Family, (arrived, chain): (When, CounterId)) -> When {
     let first = first_of_chain(draft);
     let pieces = draft.pieces(draft.bytes);
     let own = draft.target(draft.rank, chain, draft.slot(SUM).at);
@@ -108,14 +110,34 @@ fn chain_in_order(draft: &mut Draft, children: u64, (arrived, chain): (When, Cou
     } else {
         draft.put(Some(arrived), draft.input(), own);
     }
-    for child in 0..children {
-        let before = when(chain, first + child * pieces);
-        draft.combine(before, draft.slot(1 + child), own);
+    let mut combined = first;
+    for (into, from) in combinations(family) {
+        let into = draft.target(draft.rank, chain, draft.slot(into).at);
+        draft.combine(when(chain, combined), draft.slot(from), into);
+        combined += pieces;
     }
     When {
         counter: chain,
-        count: first + children * pieces,
+        count: combined,
     }
+}
+
+/// Which slot is combined into which: the rank's own is 0, and each child's follows. Single ranks are
+/// combined in the pairs in which a binomial tree would combine them, so that a flat tree gives the same
+/// bits; branches in the order of ranks.
+fn combinations(family: &Family) -> Vec<(u64, u64)> {
+    let slots = 1 + family.children.len() as u64;
+    if family.children.iter().any(|child| child.ranks > 1) {
+        return (1..slots).map(|child| (SUM, child)).collect();
+    }
+    let mut pairs = Vec::new();
+    let mut apart = 1;
+    while apart < slots {
+        let lower = (0..slots - apart).step_by(2 * apart as usize);
+        pairs.extend(lower.map(|slot| (slot, slot + apart)));
+        apart *= 2;
+    }
+    pairs
 }
 
 /// What the chain has counted when the first child's part may be combined. If slots are
