@@ -139,13 +139,12 @@ impl<P: Portals> MessageOperations<P> {
             Progress::Host => u64::MAX,
         };
         let ranks = self.processes().len() as u32;
-        let plan = |algorithm| Plan::new(call, algorithm, ranks, self.setup.reach, largest_combine);
-        let plan_by_default = plan(algorithm)?;
-        let chosen = self.tuning.chosen(Class::of(&call, plan_by_default.bytes));
-        match (algorithm, chosen) {
-            (None, Some(_)) => plan(chosen),
-            _ => Ok(plan_by_default),
-        }
+        let chosen = || {
+            let bytes = call.sound_bytes(ranks)?;
+            self.tuning.chosen(Class::of(&call, bytes))
+        };
+        let algorithm = algorithm.or_else(chosen);
+        Plan::new(call, algorithm, ranks, self.setup.reach, largest_combine)
     }
 
     /// All ranks call this for an operation that blocks and has no algorithm of its caller's: it may be one

@@ -467,6 +467,32 @@ fn a_peer_that_stays_silent_while_a_caller_asks_is_lost() {
     );
 }
 
+/// As is a virtual machine that is copied, with all processes in it.
+#[test]
+fn a_process_that_was_stopped_asks_its_peers_before_it_gives_them_up() {
+    for answers in [true, false] {
+        let (mut one, mut other) = (endpoint_with(0, Duration::from_millis(400)), endpoint(2));
+        met(&mut one, &mut other, 2);
+        send(&mut one, START, 2, 10);
+        let data = sent(&mut one, START);
+        let awake = START.after(Nanos::from_millis(5000));
+        one.on_timeout(awake);
+        assert_eq!(one.poll_lost_peer(), None);
+        if answers {
+            pass(&data, &mut other, awake);
+            pass(&acknowledge(&mut other, awake), &mut one, awake);
+            run(&mut one, 9000);
+            assert_eq!((one.poll_lost_peer(), one.all_delivered()), (None, true));
+        } else {
+            sent(&mut one, awake);
+            run(&mut one, 5299);
+            assert_eq!(one.poll_lost_peer(), None);
+            run(&mut one, 5300);
+            assert!(one.poll_lost_peer().is_some());
+        }
+    }
+}
+
 #[test]
 fn the_loss_of_a_peer_takes_all_that_belongs_to_it() {
     let (mut one, mut other, mut third) = (endpoint(0), endpoint(2), endpoint(3));

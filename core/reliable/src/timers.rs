@@ -16,6 +16,9 @@ const CHECK_DURATION: Nanos = Nanos::from_millis(500);
 const QUEUE_IDLE: Nanos = Nanos::from_millis(1000);
 /// A timeout is doubled at most so many times.
 const MAX_BACKOFF: u32 = 7;
+/// Probes in equal intervals that a peer doesn't answer until it is given up: as many as the timeout of a
+/// peer has room for.
+const PROBES: u32 = 3;
 
 impl<B> Endpoint<B> {
     /// A caller waits for something that any peer might do: those that were sent to are
@@ -111,10 +114,16 @@ impl<B> Endpoint<B> {
             .map_or(Time::NEVER, Receiving::ack_at)
     }
 
+    /// Whether a peer that something is awaited from has been silent for too long. One that has ever
+    /// answered must have had the time to answer as many probes: this process may have been stopped.
     fn is_silent(&self, now: Time, id: PairId) -> bool {
         let pair = &self.pairs[id];
-        let silence = now.since(pair.liveness().silent_since());
-        pair.is_awaited(now) && silence >= Nanos::from(self.config.peer_timeout)
+        let liveness = pair.liveness();
+        let silence = now.since(liveness.silent_since());
+        let had_time = liveness.probes() >= PROBES && self.probe_time(id) <= now;
+        pair.is_awaited(now)
+            && silence >= Nanos::from(self.config.peer_timeout)
+            && (had_time || !pair.is_established())
     }
 
     /// Asks a process for its incarnation, without which nothing is sent to it.
@@ -144,8 +153,9 @@ impl<B> Endpoint<B> {
 
     /// When a peer is probed, if nothing arrives before.
     pub(crate) fn probe_time(&self, id: PairId) -> Time {
-        let quarter = Nanos(Nanos::from(self.config.peer_timeout).0 / 4);
-        self.pairs[id].liveness().quiet_since().after(quarter)
+        let timeout = Nanos::from(self.config.peer_timeout);
+        let interval = Nanos(timeout.0 / u64::from(PROBES + 1));
+        self.pairs[id].liveness().quiet_since().after(interval)
     }
 
     /// Requests an answer from a peer.

@@ -6,7 +6,7 @@
 //!                                                                   ├▶ First     establish
 //!                                                                   ├▶ Successor retire, then establish
 //!                                                                   └▶ Stale     drop it
-//!   something is awaited from it ──▶  Liveness ──▶ quiet_since: probe it; silent_since: give it up
+//!   something is awaited from it ──▶  Liveness ──▶ quiet_since: probe it; silent_since, probes: give it up
 //!   a message is to be sent      ──▶  Coalescing ──▶ may_wait: leave it; else send all that wait
 //! ```
 //!

@@ -9,6 +9,7 @@ pub struct Liveness<T> {
     last_heard: T,
     awaited_since: T,
     last_probe: T,
+    probes: u32,
 }
 
 impl<T: Copy + Ord> Liveness<T> {
@@ -18,6 +19,7 @@ impl<T: Copy + Ord> Liveness<T> {
             last_heard: now,
             awaited_since: now,
             last_probe: now,
+            probes: 0,
         }
     }
 
@@ -25,17 +27,20 @@ impl<T: Copy + Ord> Liveness<T> {
     #[inline]
     pub fn on_heard(&mut self, now: T) {
         self.last_heard = now;
+        self.probes = 0;
     }
 
     /// Something is awaited from the peer from now on, and nothing was before.
     #[inline]
     pub fn on_awaited(&mut self, now: T) {
         self.awaited_since = now;
+        self.probes = 0;
     }
 
     /// The peer was asked to answer.
     pub fn on_probe(&mut self, now: T) {
         self.last_probe = now;
+        self.probes = self.probes.saturating_add(1);
     }
 
     /// When a packet last arrived from the peer.
@@ -47,6 +52,12 @@ impl<T: Copy + Ord> Liveness<T> {
     /// When the peer was last asked to answer.
     pub fn last_probe(&self) -> T {
         self.last_probe
+    }
+
+    /// How often the peer was asked in vain. Silence alone doesn't show that a peer is gone: this process
+    /// may have been stopped meanwhile, or the machine, and both go on now.
+    pub fn probes(&self) -> u32 {
+        self.probes
     }
 
     /// Since when the peer has been silent though something was awaited from it.
@@ -81,8 +92,12 @@ mod tests {
         let mut liveness = Liveness::new(10);
         liveness.on_probe(15);
         assert_eq!((liveness.last_probe(), liveness.quiet_since()), (15, 15));
-        assert_eq!(liveness.silent_since(), 10);
+        assert_eq!((liveness.silent_since(), liveness.probes()), (10, 1));
+        liveness.on_probe(15);
         liveness.on_heard(16);
-        assert_eq!(liveness.quiet_since(), 16);
+        assert_eq!((liveness.quiet_since(), liveness.probes()), (16, 0));
+        liveness.on_probe(17);
+        liveness.on_awaited(18);
+        assert_eq!(liveness.probes(), 0, "nothing was awaited before");
     }
 }

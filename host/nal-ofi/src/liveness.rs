@@ -92,7 +92,7 @@ impl Peer {
         if now.saturating_duration_since(quiet_since) < probe_interval {
             return Verdict::Alive;
         }
-        if health.probes >= MAX_PROBES {
+        if health.liveness.probes() >= MAX_PROBES {
             return Verdict::Lost("doesn't answer any more");
         }
         health.on_probe(now);

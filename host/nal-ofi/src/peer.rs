@@ -169,8 +169,6 @@ pub(crate) struct Health {
     pub(crate) liveness: Liveness<Instant>,
     /// Something is awaited from it.
     is_awaited: bool,
-    /// Probes without an answer.
-    pub(crate) probes: u32,
     /// When a message last arrived there, or the first was sent after all had.
     pub(crate) last_progress: Instant,
 }
@@ -180,7 +178,6 @@ impl Health {
         Health {
             liveness: Liveness::new(now),
             is_awaited: false,
-            probes: 0,
             last_progress: now,
         }
     }
@@ -189,12 +186,10 @@ impl Health {
     #[inline]
     pub(crate) fn on_heard(&mut self, now: Instant) {
         self.liveness.on_heard(now);
-        self.probes = 0;
     }
 
     pub(crate) fn on_probe(&mut self, now: Instant) {
         self.liveness.on_probe(now);
-        self.probes += 1;
     }
 
     /// Something is awaited from it, from now on if nothing was before.
@@ -207,7 +202,6 @@ impl Health {
     /// Nothing is awaited from it any more: it may be silent.
     pub(crate) fn end_awaiting(&mut self) {
         self.is_awaited = false;
-        self.probes = 0;
     }
 }
 

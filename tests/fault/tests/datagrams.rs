@@ -39,6 +39,28 @@ mod only_udp {
         }
     }
 
+    /// As those of a virtual machine that is copied: each finds that the other has been silent for long.
+    #[test]
+    fn processes_that_are_stopped_together_go_on_together() {
+        let job = job();
+        let (mut one, mut two) = (start(&job, "11"), start(&job, "12"));
+        until_ok(&mut one, "put 12 0 8");
+        two.stop();
+        one.send("put 12 0 100000");
+        // It has sent, and not yet given up.
+        std::thread::sleep(Duration::from_millis(200));
+        one.stop();
+        std::thread::sleep(Duration::from_millis(2500));
+        one.resume();
+        // It looks at its timers before the other one can answer.
+        std::thread::sleep(Duration::from_millis(100));
+        two.resume();
+        one.expect("Ok");
+        two.send("received 0 100000");
+        two.expect("right");
+        end([one, two]);
+    }
+
     #[test]
     fn a_peer_that_falls_silent_is_dead_and_reached_again_when_it_goes_on() {
         let job = job();
