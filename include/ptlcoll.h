@@ -106,9 +106,9 @@ enum ptlcoll_retvals {
  *
  * Operations by messages with PTLCOLL_AUTO go by an algorithm that depends on the number of ranks and
  * bytes, until the group has called that operation sixteen times, blocking, with about as many bytes.
- * The next calls, ten for each of two to four algorithms, are timed by all ranks, and the quickest one is taken from
- * then on, also by nonblocking calls; after 4096 more it is measured again. All that are tried for a
- * reduction of floating-point numbers give the same bits.
+ * The next calls, ten for each of two to four algorithms, are timed by all ranks, and the quickest
+ * algorithm is taken from then on, also by nonblocking calls; after 4096 more calls it is measured
+ * again. All that are tried for a reduction of floating-point numbers give the same bits.
  *
  * @param[in] ni_handle  an interface with matching, which outlives the group
  * @param[in] pt_index   a free index of the portal table, the same at all ranks

@@ -76,8 +76,8 @@ pub(crate) enum Reach {
     Network,
 }
 
-/// Up to so many bytes, until it is [measured](crate::tuning), reductions within a node have few rounds with all bytes in each: recursive
-/// doubling, or a binomial tree. What is longer goes by halving.
+/// Until it is [measured](crate::tuning), reductions within a node of up to so many bytes have few rounds
+/// with all bytes in each: recursive doubling, or a binomial tree. What is longer goes by halving.
 const MAX_DOUBLING_BYTES: u64 = 4 << 10;
 /// The same of all-reduces over a network.
 const MAX_NETWORK_DOUBLING_BYTES: u64 = 16 << 10;

@@ -10,7 +10,8 @@
 //! A class is a kind of operation and a range of lengths. Its first calls take the default: a program
 //! that makes few pays nothing. The next ones take turns with the algorithms that may be the quickest, and
 //! each rank times them. Then the ranks add up their times of each call, and all choose the algorithm whose
-//! calls have the least median (as STAR-MPI: Faraj, Yuan, Lowenthal, 2006). A class is measured again after many more calls.
+//! calls have the least median (as STAR-MPI: Faraj, Yuan, Lowenthal, 2006). A class is measured again
+//! after many more calls.
 //!
 //! All algorithms of a class give the same bits.
 
@@ -38,7 +39,8 @@ const SAMPLES: usize = ROWS * IN_A_ROW;
 /// A class changes its algorithm for one that saves more than such a part of the time.
 const WORTH_A_CHANGE: u64 = 16;
 
-/// The root of a flat tree of more ranks, or that sends or receives more bytes, is slower than any other.
+/// A flat tree of more ranks isn't tried, nor one whose root sends or receives more bytes, unless each rank
+/// has its own.
 const MAX_FLAT_RANKS: u32 = 64;
 const MAX_FLAT_BYTES: u64 = 1 << 20;
 /// Halving cuts between lines.
@@ -160,7 +162,10 @@ impl Class {
                 (FLAT, flat),
                 (Algorithm::Halving, halved && (pairs || in_any_order)),
             ],
-            Kind::Gather | Kind::Scatter => vec![(BINOMIAL, true), (FLAT, few)],
+            Kind::Gather | Kind::Scatter => vec![
+                (BINOMIAL, true),
+                (FLAT, ranks > 2 && (few || default == FLAT)),
+            ],
         };
         let possible = possible.into_iter().filter(|(_, is_possible)| *is_possible);
         possible.map(|(algorithm, _)| algorithm).collect()
@@ -365,6 +370,13 @@ mod tests {
         let candidates = |ranks| Class::of(&Call::Barrier, 0).candidates(ranks, BINOMIAL);
         assert!(candidates(1).is_empty());
         assert!(!candidates(2).contains(&FLAT) && candidates(3).contains(&FLAT));
+    }
+
+    #[test]
+    fn a_flat_tree_that_is_the_default_is_compared_with_a_binomial_one_among_many_ranks_too() {
+        let candidates = |default| Class::of(&GATHER, 8).candidates(1000, default).to_vec();
+        assert_eq!(candidates(FLAT), [BINOMIAL, FLAT]);
+        assert_eq!(candidates(BINOMIAL), [BINOMIAL]);
     }
 
     #[test]

@@ -51,9 +51,10 @@ pub enum Order {
     /// result each time.
     #[default]
     Arrival,
-    /// Its own first, then in the order of ranks, counted from the root: the same
-    /// result each time. Each of the others has a slot of its own, into which it
-    /// puts, and which therefore need not hold an identity before.
+    /// Its own first, then in the order of ranks, counted from the root; if all others are ranks
+    /// without children, in the pairs of a binomial tree: the same result each time. Each of the
+    /// others has a slot of its own, into which it puts, and which therefore need not hold an
+    /// identity before.
     Ranks,
 }
 
