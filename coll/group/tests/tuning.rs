@@ -145,6 +145,29 @@ fn sums_of_floats_have_the_same_bits_before_while_and_after_they_are_measured() 
 }
 
 #[test]
+fn a_rank_that_fails_before_while_or_after_an_operation_is_measured_is_named() {
+    let each = |progress| [3, 18, 25, 30, 40, 60].map(|calls| (progress, calls));
+    for (progress, calls) in [Progress::Offloaded, Progress::Host]
+        .into_iter()
+        .flat_map(each)
+    {
+        job(3, progress, |network, mut group| {
+            let barrier =
+                |group: &mut Group<Library>| group.run(Call::Barrier, None, &mut nothing());
+            for _ in 0..calls {
+                barrier(&mut group).unwrap();
+            }
+            if group.rank() == 2 {
+                return network.kill(2);
+            }
+            let failed = barrier(&mut group);
+            assert_eq!(failed, Err(Error::ProcFailed { rank: 2 }), "{calls} calls");
+            group.free().unwrap();
+        });
+    }
+}
+
+#[test]
 fn a_call_that_one_rank_makes_wrong_is_not_counted() {
     job(3, By::Messages(Progress::Offloaded), |_, mut group| {
         for round in 0..CALLS {
