@@ -141,6 +141,7 @@ impl Class {
                 (BINOMIAL, true),
                 (FLAT, flat),
             ],
+            _ if bytes == 0 => vec![], // Nothing is sent.
             Kind::Broadcast => vec![
                 (BINOMIAL, true),
                 (FLAT, flat),
@@ -370,6 +371,13 @@ mod tests {
         let candidates = |ranks| Class::of(&Call::Barrier, 0).candidates(ranks, BINOMIAL);
         assert!(candidates(1).is_empty());
         assert!(!candidates(2).contains(&FLAT) && candidates(3).contains(&FLAT));
+    }
+
+    #[test]
+    fn an_operation_that_sends_nothing_has_nothing_to_choose() {
+        let call = Call::Broadcast { root: 0, bytes: 0 };
+        let candidates = Class::of(&call, 0).candidates(4, BINOMIAL);
+        assert!(candidates.is_empty());
     }
 
     #[test]
