@@ -6,7 +6,7 @@ mod rig;
 use lintel_group::{
     Algorithm, Call, Error, Group, InPlace, Progress, Reduction, Region, Request, Separate,
 };
-use rig::plain::{Random, SUM, any_call, expected, given};
+use rig::plain::{Random, SUM, any_call, check, expected, given};
 use rig::{
     Library, Network, job, job_on_nodes, memories, nothing, on_threads, run, share_on_nodes,
     shared_memory,
@@ -32,15 +32,6 @@ fn sum(bytes: u64) -> Reduction {
         combine: SUM,
         count: bytes / 4,
     }
-}
-
-/// Runs an operation on what `salt` gives, and compares its result.
-fn check(group: &mut Group<Library>, call: Call, salt: u64) {
-    let (rank, ranks) = (group.rank(), group.ranks());
-    let (gives, _) = group.lengths(call, None).unwrap();
-    let got = run(group, call, &given(rank, salt, gives));
-    let want = expected(call, rank, ranks, salt);
-    assert!(got == want, "{call:?} at rank {rank}");
 }
 
 #[test]

@@ -6,19 +6,11 @@ mod rig;
 use lintel_group::{
     Call, Combine, Datatype, Error, Group, Operation, Progress, Reduction, Separate,
 };
-use rig::plain::{Random, SUM, any_call_below, expected, given};
+use rig::plain::{Random, SUM, any_call_below, check, expected, given};
 use rig::{By, Library, job, job_on_nodes, nothing, run};
 
 /// More calls of an operation than come before it is measured, and while it is.
 const CALLS: u64 = 50;
-
-fn check(group: &mut Group<Library>, call: Call, salt: u64) {
-    let (rank, ranks) = (group.rank(), group.ranks());
-    let (gives, _) = group.lengths(call, None).unwrap();
-    let got = run(group, call, &given(rank, salt, gives));
-    let want = expected(call, rank, ranks, salt);
-    assert!(got == want, "{call:?} at rank {rank} of {ranks}");
-}
 
 fn calls(bytes: u64, root: u32) -> [Call; 6] {
     let reduction = Reduction {

@@ -1,7 +1,8 @@
 //! Random operations, and what plain loops give for them.
 
+use super::{Library, run};
 use lintel_claim::combine;
-use lintel_group::{Call, Combine, Datatype, Operation, Reduction, Region};
+use lintel_group::{Call, Combine, Datatype, Group, Operation, Reduction, Region};
 
 /// Of floats whose sums are exact.
 pub const SUM: Combine = Combine {
@@ -67,6 +68,15 @@ pub fn expected(call: Call, rank: u32, ranks: u32, salt: u64) -> Vec<u8> {
         }
         _ => Vec::new(),
     }
+}
+
+/// Runs an operation on what `salt` gives, and compares its result.
+pub fn check(group: &mut Group<Library>, call: Call, salt: u64) {
+    let (rank, ranks) = (group.rank(), group.ranks());
+    let (gives, _) = group.lengths(call, None).expect("a sound call");
+    let got = run(group, call, &given(rank, salt, gives));
+    let want = expected(call, rank, ranks, salt);
+    assert!(got == want, "{call:?} at rank {rank} of {ranks}");
 }
 
 /// Any operation, of few or many bytes.
