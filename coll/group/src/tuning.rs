@@ -75,13 +75,14 @@ enum Kind {
 
 /// A call that is timed.
 pub(crate) struct Trial {
-    class: Class,
+    /// The number of its class among those that are known.
+    class: usize,
     begun: Instant,
 }
 
 /// What this rank has measured of a class.
 pub(crate) struct Measured {
-    class: Class,
+    class: usize,
     times: Times,
 }
 
@@ -133,6 +134,8 @@ impl Class {
         let flat = few && all_bytes <= MAX_FLAT_BYTES;
         let halved = bytes >= LINE * u64::from(ranks);
         let pairs = ranks.is_power_of_two();
+        // Other algorithms combine in another order, except in pairs.
+        let same_bits = |in_any_order| pairs || in_any_order;
         let possible = match self.kind {
             _ if ranks < 2 => vec![],
             Kind::Barrier => vec![
@@ -150,19 +153,16 @@ impl Class {
             Kind::Allreduce { in_any_order } => vec![
                 (Algorithm::RecursiveDoubling, true),
                 (Algorithm::Halving, halved),
-                (FLAT, flat && (pairs || in_any_order)),
+                (FLAT, flat && same_bits(in_any_order)),
             ],
-            // A tree combines in another order, except in pairs.
-            Kind::Reduce { in_any_order } if default == Algorithm::Halving => vec![
-                (Algorithm::Halving, true),
-                (BINOMIAL, pairs || in_any_order),
-                (FLAT, flat && (pairs || in_any_order)),
-            ],
-            Kind::Reduce { in_any_order } => vec![
-                (BINOMIAL, true),
-                (FLAT, flat),
-                (Algorithm::Halving, halved && (pairs || in_any_order)),
-            ],
+            Kind::Reduce { in_any_order } => {
+                let (all, is_halving) = (same_bits(in_any_order), default == Algorithm::Halving);
+                vec![
+                    (BINOMIAL, all || !is_halving),
+                    (FLAT, flat && (all || !is_halving)),
+                    (Algorithm::Halving, is_halving || halved && all),
+                ]
+            }
             Kind::Gather | Kind::Scatter => vec![
                 (BINOMIAL, true),
                 (FLAT, ranks > 2 && (few || default == FLAT)),
@@ -176,8 +176,7 @@ impl Class {
 impl Tuning {
     /// The algorithm of a class, if there is a choice.
     pub(crate) fn chosen(&self, class: Class) -> Option<Algorithm> {
-        let known = self.0.iter().find(|known| known.class == class)?;
-        Some(known.chosen)
+        self.place(class).map(|place| self.0[place].chosen)
     }
 
     /// The ranks, so many, call an operation of a class, and block: whether to try an algorithm, and which.
@@ -188,7 +187,11 @@ impl Tuning {
         ranks: u32,
         default: Algorithm,
     ) -> Option<(Algorithm, Trial)> {
-        let known = self.known(class, ranks, default);
+        let place = self.place(class).unwrap_or_else(|| {
+            self.0.push(Known::new(class, ranks, default));
+            self.0.len() - 1
+        });
+        let known = &mut self.0[place];
         if known.candidates.len() < 2 {
             return None;
         }
@@ -197,8 +200,11 @@ impl Tuning {
             return None;
         }
         let candidate = candidate_of(known.times.len(), known.candidates.len());
-        let begun = Instant::now();
-        Some((known.candidates[candidate], Trial { class, begun }))
+        let trial = Trial {
+            class: place,
+            begun: Instant::now(),
+        };
+        Some((known.candidates[candidate], trial))
     }
 
     /// A trial has ended. Returns what was measured after the last one: the ranks add it up, then
@@ -208,60 +214,62 @@ impl Tuning {
     }
 
     fn add(&mut self, trial: &Trial, took: Duration) -> Option<Measured> {
-        let class = trial.class;
-        let known = self.0.iter_mut().find(|known| known.class == class)?;
+        let known = &mut self.0[trial.class];
         known.times.push(took.as_nanos() as u64);
         (known.times.len() == SAMPLES * known.candidates.len()).then(|| Measured {
-            class,
+            class: trial.class,
             times: known.times.take(),
         })
     }
 
     /// The class takes the algorithm whose trials have the least median. `sums` stand where the times were.
     pub(crate) fn decide(&mut self, measured: &Measured, sums: &[u8]) {
-        let class = measured.class;
-        let Some(known) = self.0.iter_mut().find(|known| known.class == class) else {
-            return;
-        };
         let sums = sums.chunks_exact(8);
         let sums = sums.map(|sum| u64::from_ne_bytes(sum.try_into().expect("8 bytes")));
-        let sums: Vec<u64> = sums.collect();
-        let median = |candidate: usize| {
-            let timed = (0..sums.len()).filter(|trial| trial % IN_A_ROW > 0);
-            let own =
-                timed.filter(|trial| candidate_of(*trial, known.candidates.len()) == candidate);
-            let mut own: Vec<u64> = own.map(|trial| sums[trial]).collect();
-            own.sort_unstable();
-            own[own.len() / 2]
-        };
-        let timed = known.candidates.iter().zip(0..);
-        let timed: Vec<_> = timed
-            .map(|(it, candidate)| (*it, median(candidate)))
-            .collect();
-        let kept = timed.iter().find(|(it, _)| *it == known.chosen);
-        let least = timed.iter().min_by_key(|(_, time)| *time);
-        if let (Some((_, kept)), Some((quickest, least))) = (kept, least) {
-            if *least < kept - kept / WORTH_A_CHANGE {
-                known.chosen = *quickest;
-            }
-        }
-        known.calls_left = CALLS_BETWEEN;
+        self.0[measured.class].decide(&sums.collect::<Vec<_>>());
     }
 
-    fn known(&mut self, class: Class, ranks: u32, default: Algorithm) -> &mut Known {
-        let place = self.0.iter().position(|known| known.class == class);
-        let place = place.unwrap_or_else(|| {
-            self.0.push(Known {
-                class,
-                candidates: class.candidates(ranks, default),
-                chosen: default,
-                calls_left: FIRST_CALLS,
-                times: Times::new(),
-            });
-            self.0.len() - 1
-        });
-        &mut self.0[place]
+    fn place(&self, class: Class) -> Option<usize> {
+        self.0.iter().position(|known| known.class == class)
     }
+}
+
+impl Known {
+    fn new(class: Class, ranks: u32, default: Algorithm) -> Known {
+        Known {
+            class,
+            candidates: class.candidates(ranks, default),
+            chosen: default,
+            calls_left: FIRST_CALLS,
+            times: Times::new(),
+        }
+    }
+
+    /// `sums` has all ranks' time of each trial.
+    fn decide(&mut self, sums: &[u64]) {
+        let candidates = self.candidates.iter().copied().zip(0..);
+        let timed =
+            candidates.map(|(it, number)| (it, median(sums, number, self.candidates.len())));
+        let timed: Vec<(Algorithm, u64)> = timed.collect();
+        let kept = timed.iter().find(|(it, _)| *it == self.chosen);
+        let kept = kept.map_or(u64::MAX, |(_, time)| *time);
+        let least = timed.iter().min_by_key(|(_, time)| *time);
+        if let Some((quickest, _)) =
+            least.filter(|(_, least)| *least < kept - kept / WORTH_A_CHANGE)
+        {
+            self.chosen = *quickest;
+        }
+        self.calls_left = CALLS_BETWEEN;
+    }
+}
+
+/// The median time of one of so many candidates, but for the first call of each row.
+fn median(sums: &[u64], candidate: usize, candidates: usize) -> u64 {
+    let timed = (0..sums.len()).filter(|trial| trial % IN_A_ROW > 0);
+    let own = timed.filter(|trial| candidate_of(*trial, candidates) == candidate);
+    let mut own: Vec<u64> = own.map(|trial| sums[trial]).collect();
+    own.sort_unstable();
+    own[own.len() / 2]
 }
 
 /// Which of so many candidates a trial is of.
