@@ -16,9 +16,11 @@
 //! Left to others: registration, liveness and the bell (presence), threads and waiting
 //! (the runtime), what the words mean.
 
+mod choice;
 mod costs;
 mod direct;
 mod inbound;
+mod intervals;
 #[cfg(not(feature = "test-doors"))]
 mod layout;
 #[cfg(feature = "test-doors")]

@@ -1,6 +1,7 @@
 //! A peer that this process writes to.
 
-use crate::costs::{Choice, Costs};
+use crate::choice::Choice;
+use crate::costs::Costs;
 use crate::direct::{Quick, View};
 use crate::layout::{
     CLOSED, FREE, LANES, Lanes, OPEN, REACH_UNKNOWN, REACH_YES, TAKEN, ring_lines,
