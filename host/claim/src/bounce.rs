@@ -41,7 +41,7 @@ pub(crate) fn length_before<S: Span, D: Span>(
     for _ in 0..BATCH - 1 {
         let length = from.front().length().min(to.front().length());
         let ahead = to.front().address().wrapping_sub(from.front().address());
-        if length == 0 || length >= WORTH && is_aliased(ahead) && is_slow() {
+        if length == 0 || may_be_slow(length, ahead) && is_slow() {
             break;
         }
         before += length;
@@ -49,6 +49,12 @@ pub(crate) fn length_before<S: Span, D: Span>(
         to.advance(length);
     }
     before
+}
+
+/// Whether a copy of that length, to an address so far ahead of where it comes from, is worth a look
+/// whether it is slow here.
+pub(crate) fn may_be_slow(length: u64, ahead: u64) -> bool {
+    length >= WORTH && is_aliased(ahead)
 }
 
 /// A part of the buffer that aliases neither that address nor one a little ahead of it.

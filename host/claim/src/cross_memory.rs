@@ -8,7 +8,7 @@ use std::io;
 
 use libc::{iovec, pid_t};
 
-use crate::bounce::{is_slow_here, length_before, with_buffer};
+use crate::bounce::{is_slow_here, length_before, may_be_slow, with_buffer};
 use crate::claim::Claim;
 use lintel_memory::{Span, Walk};
 
@@ -229,7 +229,49 @@ impl Call {
     /// Moves bytes between `local` claims and `remote` pieces until one list ends. A call may
     /// stop early for any reason; asked again from there, the kernel names the reason. What
     /// aliases goes through a bounce buffer if that `is_slow`.
+    #[inline]
     fn transfer<R: Entry>(
+        self,
+        local: &[Claim],
+        remote: &[R],
+        is_slow: impl Fn() -> bool,
+    ) -> Result<u64, CrossMemoryError> {
+        match (local, remote) {
+            (&[local], &[remote]) if self.moves_at_once(local, remote) => {
+                self.transfer_one(local, remote, is_slow)
+            }
+            _ => self.transfer_lists(local, remote, is_slow),
+        }
+    }
+
+    /// Whether one call moves all that both pieces have, however slow copies are that alias.
+    fn moves_at_once<R: Entry>(self, local: Claim, remote: R) -> bool {
+        let length = local.len().min(remote.length());
+        let (from, to) = match self.direction {
+            Direction::Pull => (remote.address(), local.address()),
+            Direction::Push => (local.address(), remote.address()),
+        };
+        (1..=BATCH_BYTES).contains(&length) && !may_be_slow(length, to.wrapping_sub(from))
+    }
+
+    /// As [`transfer`](Self::transfer), one piece on each side, in one call unless that stops early.
+    fn transfer_one<R: Entry>(
+        self,
+        local: Claim,
+        remote: R,
+        is_slow: impl Fn() -> bool,
+    ) -> Result<u64, CrossMemoryError> {
+        let length = local.len().min(remote.length());
+        let mut here = [NOTHING, entry(local, length)];
+        let mut there = [NOTHING, entry(remote, length)];
+        match self.call(&mut here, &mut there) {
+            Ok(moved) if moved == length => Ok(length),
+            _ => self.transfer_lists(&[local], &[remote], is_slow),
+        }
+    }
+
+    #[inline(never)]
+    fn transfer_lists<R: Entry>(
         self,
         local: &[Claim],
         remote: &[R],
@@ -283,9 +325,7 @@ impl Call {
     }
 
     /// One system call, for at most so many bytes; those that it has moved. Neither side names more,
-    /// since the kernel looks up all pages that the other process' list names. Where there is a key,
-    /// the kernel moves its number first, before it looks at anything else: in a process without
-    /// that page it touches nothing.
+    /// since the kernel looks up all pages that the other process' list names.
     fn run<R: Entry>(
         self,
         local: &Walk<'_, Claim>,
@@ -293,19 +333,25 @@ impl Call {
         most: u64,
     ) -> Result<u64, CrossMemoryError> {
         let most = most.min(BATCH_BYTES);
+        let (mut here, mut there) = (Batch::of(local, most), Batch::of(remote, most));
+        self.call(here.entries_mut(), there.entries_mut())
+    }
+
+    /// One system call for two lists, whose first entries are free for the guard's number; the bytes
+    /// of all others that it has moved. Where there is a key, the kernel moves its number first, before
+    /// it looks at anything else: in a process without that page it touches nothing.
+    fn call(self, here: &mut [iovec], there: &mut [iovec]) -> Result<u64, CrossMemoryError> {
         let Some(key) = self.key else {
-            let (here, there) = (Batch::of(None, local, most), Batch::of(None, remote, most));
-            return self.system_call(&here, &there).map_err(error);
+            return self.system_call(&here[1..], &there[1..]).map_err(error);
         };
         // Over a number that is right, the same number is written.
         let number = match self.direction {
             Direction::Pull => Cell::new(!key.nonce),
             Direction::Push => Cell::new(key.nonce),
         };
-        let here = Batch::of(Some(number.as_ptr().cast()), local, most);
         let page = std::ptr::without_provenance_mut(key.address as usize);
-        let there = Batch::of(Some(page), remote, most);
-        match self.system_call(&here, &there) {
+        (here[0], there[0]) = (bytes(number.as_ptr().cast(), GUARD), bytes(page, GUARD));
+        match self.system_call(here, there) {
             Ok(moved) if moved >= GUARD && number.get() == key.nonce => Ok(moved - GUARD),
             // The page isn't there, or it isn't the one.
             Ok(_) | Err(libc::EFAULT) => Err(CrossMemoryError::NoProcess),
@@ -314,13 +360,13 @@ impl Call {
     }
 
     /// The bytes moved; `errno` if it moved nothing.
-    fn system_call(self, here: &Batch, there: &Batch) -> Result<u64, i32> {
+    fn system_call(self, here: &[iovec], there: &[iovec]) -> Result<u64, i32> {
         let system = match self.direction {
             Direction::Pull => libc::process_vm_readv,
             Direction::Push => libc::process_vm_writev,
         };
-        let (local, local_count) = (here.entries.as_ptr(), here.count as libc::c_ulong);
-        let (remote, remote_count) = (there.entries.as_ptr(), there.count as libc::c_ulong);
+        let (local, local_count) = (here.as_ptr(), here.len() as libc::c_ulong);
+        let (remote, remote_count) = (there.as_ptr(), there.len() as libc::c_ulong);
         // SAFETY: both lists live through the call and have as many entries as said. What
         // they name here is claimed for this use (Claim::new) or a number of the caller's
         // that lives through the call; the kernel checks every page on both sides before it
@@ -333,30 +379,42 @@ impl Call {
 /// Bytes of a key's number.
 const GUARD: u64 = 8;
 
+/// An entry that names nothing.
+const NOTHING: iovec = iovec {
+    iov_base: std::ptr::null_mut(),
+    iov_len: 0,
+};
+
+fn bytes(start: *mut libc::c_void, length: u64) -> iovec {
+    iovec {
+        iov_base: start,
+        iov_len: length as usize,
+    }
+}
+
+/// The first bytes of a piece.
+fn entry<P: Entry>(piece: P, length: u64) -> iovec {
+    bytes(piece.start(), length)
+}
+
+/// Entries of a call, the first of which is the guard's.
 struct Batch {
     entries: [iovec; BATCH],
     count: usize,
 }
 
 impl Batch {
-    /// A guard's number, if there is one, and the next pieces of a walk, cut at
-    /// [`BATCH`] entries and so many bytes.
-    fn of<P: Entry>(guard: Option<*mut libc::c_void>, walk: &Walk<'_, P>, most: u64) -> Batch {
-        let nothing = iovec {
-            iov_base: std::ptr::null_mut(),
-            iov_len: 0,
-        };
+    /// The next pieces of a walk, cut at [`BATCH`] entries and so many bytes.
+    fn of<P: Entry>(walk: &Walk<'_, P>, most: u64) -> Batch {
         let mut batch = Batch {
-            entries: [nothing; BATCH],
-            count: 0,
+            entries: [NOTHING; BATCH],
+            count: 1,
         };
-        if let Some(guard) = guard {
-            batch.push(guard, GUARD);
-        }
         let mut room = most;
         for piece in walk.pieces() {
             let length = piece.length().min(room);
-            batch.push(piece.start(), length);
+            batch.entries[batch.count] = entry(piece, length);
+            batch.count += 1;
             room -= length;
             if room == 0 || batch.count == BATCH {
                 break;
@@ -365,12 +423,8 @@ impl Batch {
         batch
     }
 
-    fn push(&mut self, start: *mut libc::c_void, length: u64) {
-        self.entries[self.count] = iovec {
-            iov_base: start,
-            iov_len: length as usize,
-        };
-        self.count += 1;
+    fn entries_mut(&mut self) -> &mut [iovec] {
+        &mut self.entries[..self.count]
     }
 }
 

@@ -36,18 +36,32 @@ impl<O: Owner> Core<O> {
         landed: Landed,
         loan: RemoteLoan,
     ) -> u32 {
-        if let Some(parts) = self.may_grant(origin, &landed, pieces.as_slice()) {
-            let landing = LentLanding {
-                landed,
-                pieces,
-                loan,
-            };
+        let grant = self.may_grant(origin, &landed, pieces.as_slice());
+        let is_followed = grant.is_none()
+            && O::Mover::as_claims(pieces.as_slice()).is_some()
+            && (self.transports.lent_behind(origin, 1, landed.mlength())).is_some();
+        let landing = LentLanding {
+            landed,
+            pieces,
+            loan,
+        };
+        if let Some(parts) = grant {
             return u32::from(!self.grant(origin, landing, parts));
         }
+        if is_followed {
+            return self.land_together(origin, landing);
+        }
+        let fail = self.move_lent(origin, &landing);
+        self.finish_lent(origin, landing.landed, fail);
+        1
+    }
+
+    /// Lands a message, and as many of those behind it as can be moved with it.
+    #[inline(never)]
+    fn land_together(&mut self, origin: Origin, first: LentLanding<O::Span>) -> u32 {
         let mut landings = mem::take(&mut self.lent);
-        let is_direct = O::Mover::as_claims(pieces.as_slice()).is_some();
-        landings.push(pieces, landed, loan);
-        while is_direct && self.begin_behind(origin, &mut landings) {}
+        landings.push(first);
+        while self.begin_behind(origin, &mut landings) {}
         let messages = landings.begun.len() as u32;
         let are_moved = messages > 1 && self.move_together(origin, &mut landings);
         for one in landings.begun.drain(..) {
@@ -72,7 +86,11 @@ impl<O: Owner> Core<O> {
                 let Some((pieces, landed)) = self.begin_like(before, origin, &words, &loan) else {
                     return false;
                 };
-                landings.push(pieces, landed, loan);
+                landings.push(LentLanding {
+                    landed,
+                    pieces,
+                    loan,
+                });
                 true
             }
             _ => false,

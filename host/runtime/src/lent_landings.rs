@@ -35,12 +35,8 @@ impl<S> Default for LentLandings<S> {
 }
 
 impl<S> LentLandings<S> {
-    pub(crate) fn push(&mut self, pieces: Pieces<S>, landed: Landed, loan: RemoteLoan) {
-        self.bytes += landed.mlength();
-        self.begun.push(LentLanding {
-            landed,
-            pieces,
-            loan,
-        });
+    pub(crate) fn push(&mut self, one: LentLanding<S>) {
+        self.bytes += one.landed.mlength();
+        self.begun.push(one);
     }
 }
