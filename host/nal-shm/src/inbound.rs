@@ -5,7 +5,7 @@ use crate::layout::{CLOSED, FREE, Lane, Lanes, OPEN, REACH_NO, REACH_YES, TAKEN,
 use crate::record::{FORM_MASK, Form, message, remote_loan};
 use crate::tally::Tally;
 use lintel_claim::{Claim, CrossMemoryError, Key, Lease, Loan, RemoteMemory};
-use lintel_nal::{Announced, Arrival, Origin, Overrun, Payload, Reassembly, RemoteLoan};
+use lintel_nal::{Announced, Arrival, Origin, Overrun, Parts, Payload, Reassembly, RemoteLoan};
 use lintel_presence::{Segment, Watch};
 use lintel_ring::{Corrupt, Receiver, Record};
 use lintel_snapshot::{Count, Path, Traffic};
@@ -227,11 +227,12 @@ impl Inbound {
         }
     }
 
-    /// The body of the record that `next` gave is granted, in parts of so many bytes.
-    pub(crate) fn begin_parts(&mut self, bytes: u64) {
+    /// The body of the record that `next` gave, of that length, is granted in parts; returns the first
+    /// one if this process moves some.
+    pub(crate) fn begin_parts(&mut self, parts: Parts, length: u64) -> Option<(u64, u64)> {
         self.granted = self.granted.wrapping_add(1);
         let lane = self.segment.lane(self.lane);
-        lane.parts.begin(self.granted, bytes);
+        lane.parts.begin(self.granted, parts, length)
     }
 
     /// Takes the next part of the body that was granted last.

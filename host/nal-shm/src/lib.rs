@@ -499,10 +499,8 @@ impl Nal for ShmNal {
         }
     }
 
-    fn begin_parts(&mut self, origin: Origin, bytes: u64) {
-        if let Some(inbound) = self.lane(origin) {
-            inbound.begin_parts(bytes);
-        }
+    fn begin_parts(&mut self, origin: Origin, parts: Parts, length: u64) -> Option<(u64, u64)> {
+        self.lane(origin)?.begin_parts(parts, length)
     }
 
     fn take_part(&mut self, granted: Granted, length: u64) -> Option<(u64, u64)> {

@@ -186,7 +186,7 @@ impl Peer {
         shared.rung_on.store(0, Ordering::Relaxed);
         shared.received.store(0, Ordering::Relaxed);
         shared.moved.store(0, Ordering::Relaxed);
-        shared.parts.begin(0, 0);
+        shared.parts.clear();
         shared.accessing.reset();
         shared.state.store(OPEN, Ordering::Release);
         segment.note_change();

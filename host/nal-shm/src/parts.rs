@@ -4,6 +4,7 @@
 //! taken none, and none is left, the target revokes the grant, so that it waits for no initiator that
 //! does other things.
 
+use lintel_nal::Parts;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The unit of a part's length, bytes.
@@ -25,14 +26,23 @@ struct Value {
 }
 
 impl BodyParts {
-    /// The body of that grant has parts of so many bytes, rounded up to pages.
-    pub(crate) fn begin(&self, grant: u32, bytes: u64) {
+    /// The body of that grant and length has such parts, rounded up to pages. If both sides move some, the
+    /// target takes the first one with this, since the word is in the initiator's cache: where it
+    /// begins, and its length.
+    pub(crate) fn begin(&self, grant: u32, parts: Parts, length: u64) -> Option<(u64, u64)> {
+        let pages = parts.bytes.div_ceil(PAGE);
         let value = Value {
             grant: grant as u16,
-            taken: 0,
-            pages: u32::try_from(bytes.div_ceil(PAGE)).unwrap_or(u32::MAX),
+            taken: u16::from(parts.is_joint),
+            pages: u32::try_from(pages).unwrap_or(u32::MAX),
         };
         self.0.store(value.word(), Ordering::Relaxed);
+        parts.is_joint.then_some((0, value.bytes().min(length)))
+    }
+
+    /// Nothing is granted.
+    pub(crate) fn clear(&self) {
+        self.0.store(0, Ordering::Relaxed);
     }
 
     /// Takes the next part of a body of that length: where it begins, and its length, in bytes.
@@ -41,7 +51,7 @@ impl BodyParts {
     pub(crate) fn take(&self, grant: u32, length: u64) -> Option<(u64, u64)> {
         let mut found = None;
         self.change(|value| {
-            let bytes = u64::from(value.pages) * PAGE;
+            let bytes = value.bytes();
             let begin = u64::from(value.taken) * bytes;
             let taken = value.taken.checked_add(1)?;
             if value.grant != grant as u16 || bytes == 0 || begin >= length {
@@ -81,6 +91,11 @@ impl Value {
             taken: (word >> 32) as u16,
             pages: word as u32,
         }
+    }
+
+    /// Of each part.
+    fn bytes(self) -> u64 {
+        u64::from(self.pages) * PAGE
     }
 
     fn word(self) -> u64 {
@@ -129,6 +144,12 @@ impl Joining {
 mod tests {
     use super::*;
 
+    /// None of which is taken.
+    fn begin(parts: &BodyParts, grant: u32, bytes: u64) {
+        let is_joint = false;
+        assert_eq!(parts.begin(grant, Parts { bytes, is_joint }, 8192), None);
+    }
+
     fn take_all(parts: &BodyParts, grant: u32, length: u64) -> Vec<(u64, u64)> {
         std::iter::from_fn(|| parts.take(grant, length)).collect()
     }
@@ -137,7 +158,7 @@ mod tests {
     fn each_part_is_taken_once_by_either_side() {
         let parts = BodyParts::default();
         for (grant, length) in (65530..).zip([1, 4096, 4097, 1 << 20, (1 << 20) + 5, 7, 8, 9]) {
-            parts.begin(grant, 4096);
+            begin(&parts, grant, 4096);
             let mut taken = std::thread::scope(|scope| {
                 let other = scope.spawn(|| take_all(&parts, grant, length));
                 let mut taken = take_all(&parts, grant, length);
@@ -158,13 +179,13 @@ mod tests {
     #[test]
     fn a_grant_is_revoked_unless_the_other_side_has_taken_a_part() {
         let parts = BodyParts::default();
-        parts.begin(1, 4096);
+        begin(&parts, 1, 4096);
         assert_eq!(take_all(&parts, 1, 8192).len(), 2);
         assert!(!parts.revoke(1, 1), "one was taken by the other side");
         assert!(parts.revoke(1, 2));
         assert_eq!(parts.take(1, 1 << 20), None, "it was revoked");
         assert_eq!(parts.take(2, 1 << 20), None, "it hasn't begun");
-        parts.begin(2, 4096);
+        begin(&parts, 2, 4096);
         assert_eq!(parts.take(1, 8192), None, "it is another grant");
         assert_eq!(parts.take(2, 8192), Some((0, 4096)));
     }
@@ -191,7 +212,7 @@ mod tests {
     fn parts_of_any_numbers_lie_in_the_body() {
         let parts = BodyParts::default();
         assert_eq!(parts.take(0, 8), None, "none has begun");
-        parts.begin(0, u64::MAX);
+        begin(&parts, 0, u64::MAX);
         assert_eq!(parts.take(0, 8), Some((0, 8)));
         assert_eq!(parts.take(0, 8), None);
         parts.0.store(u64::MAX, Ordering::Relaxed);

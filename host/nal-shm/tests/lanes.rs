@@ -2,7 +2,7 @@
 //! die, of two.
 
 use lintel_claim::{Claim, Lease, Region};
-use lintel_nal::{Arrival, Moved, Nal, Outgoing, Payload, Wake};
+use lintel_nal::{Arrival, Moved, Nal, Outgoing, Parts, Payload, Wake};
 use lintel_nal_shm::ShmNal;
 use lintel_nal_shm::layout::{MOVED_OFFSET, lane_offset, ring_offset};
 use lintel_presence::Segment;
@@ -577,7 +577,11 @@ fn a_sender_that_claims_to_have_moved_a_body_before_it_was_granted_is_quarantine
         let Some(Arrival::Message(origin, ..)) = to.next() else {
             panic!("grant {grant}: nothing has arrived");
         };
-        to.begin_parts(origin, 4096);
+        let parts = Parts {
+            bytes: 4096,
+            is_joint: false,
+        };
+        assert_eq!(to.begin_parts(origin, parts, 1 << 20), None);
         to.leave_to(origin);
         assert_eq!(drain(&mut to), [], "grant {grant}: it isn't moved");
         if grant < GRANTS {

@@ -64,7 +64,11 @@ macro_rules! forward {
         $crate::forward!(@call $s $a [] [&mut] leave_to(origin: $crate::Origin));
     };
     (@begin_parts $s:ident $a:tt) => {
-        $crate::forward!(@call $s $a [] [&mut] begin_parts(origin: $crate::Origin, bytes: u64));
+        $crate::forward!(@call $s $a [] [&mut] begin_parts(
+            origin: $crate::Origin,
+            parts: $crate::Parts,
+            length: u64
+        ) -> Option<(u64, u64)>);
     };
     (@take_part $s:ident $a:tt) => {
         $crate::forward!(@call $s $a [] [&mut] take_part(

@@ -260,9 +260,12 @@ pub trait Nal: Wake {
     /// [would move](Wake::would_move) any of it.
     fn leave_to(&mut self, _origin: Origin) {}
 
-    /// The body of the message that [`next`](Self::next) has returned is about to be granted, and moved in
-    /// parts of so many bytes, each by the side that takes it.
-    fn begin_parts(&mut self, _origin: Origin, _bytes: u64) {}
+    /// The body of that length, of the message that [`next`](Self::next) has returned, is about to be
+    /// granted, and moved in parts, each by the side that takes it. If both sides move some, this process
+    /// takes the first one: where it begins, and its length, in bytes.
+    fn begin_parts(&mut self, _origin: Origin, _parts: Parts, _length: u64) -> Option<(u64, u64)> {
+        None
+    }
 
     /// Takes the next part of a granted body of that length: where it begins, and its length, in bytes.
     /// Nothing once all are taken.

@@ -197,10 +197,10 @@ impl<Near: Nal, Far: Nal> Nal for Route<Near, Far> {
         }
     }
 
-    fn begin_parts(&mut self, origin: Origin, bytes: u64) {
+    fn begin_parts(&mut self, origin: Origin, parts: Parts, length: u64) -> Option<(u64, u64)> {
         match side_of(origin) {
-            (Side::Near, origin) => self.near.begin_parts(origin, bytes),
-            (Side::Far, origin) => self.far.begin_parts(origin, bytes),
+            (Side::Near, origin) => self.near.begin_parts(origin, parts, length),
+            (Side::Far, origin) => self.far.begin_parts(origin, parts, length),
         }
     }
 

@@ -13,8 +13,9 @@ use crate::landing_lent::moves_lent;
 use crate::lent_landings::LentLanding;
 use crate::mover::Mover;
 use crate::owner::Owner;
+use lintel_claim::Claim;
 use lintel_engine4::{Counting, Landed};
-use lintel_memory::part;
+use lintel_memory::{Pieces, parts};
 use lintel_nal::{Finder, Granted, Moved, Nal, Origin, Outgoing, Parts, Payload, RemoteLoan, Wake};
 use lintel_types::{NiFail, ProcessId};
 use lintel_wire::{Response, Verb};
@@ -73,9 +74,8 @@ impl<O: Owner> Core<O> {
             return false;
         };
         let (nal, length) = (&mut self.transports.nal, landed.mlength());
-        nal.begin_parts(origin, parts.bytes);
         // Before the initiator could take all, and wake nobody.
-        let first = (parts.is_joint).then(|| nal.take_part(Granted::To(origin), length));
+        let first = nal.begin_parts(origin, parts, length);
         let lent = opened.lease.lend(claims);
         let body = match landed.request().verb {
             Verb::Put => Outgoing::LentToFill(lent),
@@ -83,7 +83,7 @@ impl<O: Owner> Core<O> {
         };
         self.transports.answer(origin.process, &response, body);
         self.grants.insert(Grant::new(origin, landing));
-        if let Some((offset, bytes)) = first.flatten() {
+        if let Some((offset, bytes)) = first {
             self.move_taken_part(origin, offset, bytes);
         }
         while parts.is_joint && self.move_own_part(origin) {}
@@ -170,11 +170,11 @@ impl<O: Owner> Core<O> {
         offset: u64,
         bytes: u64,
     ) -> NiFail {
-        let here = part(one.pieces.as_slice(), offset, bytes);
-        let loan = one.loan.part(offset, bytes);
+        let here = one.pieces.part(offset, bytes);
+        let (here, loan) = (here.as_slice(), one.loan.part(offset, bytes));
         match one.landed.request().verb {
-            Verb::Put => O::Mover::fetch(self.move_parts(), origin, &loan, &here),
-            _ => O::Mover::fill(self.move_parts(), origin, &here, &loan),
+            Verb::Put => O::Mover::fetch(self.move_parts(), origin, &loan, here),
+            _ => O::Mover::fill(self.move_parts(), origin, here, &loan),
         }
     }
 
@@ -229,10 +229,11 @@ impl<O: Owner> Core<O> {
         }
         let granted = Granted::By(origin.process);
         while let Some((offset, bytes)) = self.transports.nal.take_part(granted, all) {
-            let (here, there) = (part(here, offset, bytes), loan.part(offset, bytes));
+            let here: Pieces<Claim> = parts(here, offset, bytes).collect();
+            let (here, there) = (here.as_slice(), loan.part(offset, bytes));
             let part = match response.reply {
-                true => self.transports.fetch(origin, &there, &here),
-                false => self.transports.fill(origin, &here, &there),
+                true => self.transports.fetch(origin, &there, here),
+                false => self.transports.fill(origin, here, &there),
             };
             if part != Ok(bytes) {
                 return None;
