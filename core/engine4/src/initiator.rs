@@ -356,8 +356,7 @@ impl<S: Span> Interface<S> {
             (Backlog::Low, Some(span)) if is_short => {
                 self.launch(transfer, plan, Pieces::One(span), false, host)?;
             }
-            // A copy, and a check of its own: the common path has neither in memory.
-            (backlog, _) => self.start_other(&transfer.clone(), backlog, host)?,
+            (backlog, _) => self.start_other(transfer, backlog, host)?,
         }
         self.settle(host);
         Ok(())

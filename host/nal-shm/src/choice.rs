@@ -7,6 +7,7 @@ use crate::costs::{
 use crate::intervals::{Intervals, Untimed};
 use crate::outbound::CHUNK;
 use lintel_ring::MAX_PAYLOAD;
+use lintel_types::ALWAYS_COPIED;
 use std::time::{Duration, Instant};
 
 /// The part of the time to copy a long body for which its initiator waits until the peer shows that it
@@ -307,12 +308,13 @@ impl Choice {
     /// A body of that length is about to be pushed: when it began, if it is to be timed.
     #[inline]
     pub(crate) fn begin_push(&mut self, length: u64) -> Option<Instant> {
-        if length < LEAST {
+        if length <= ALWAYS_COPIED {
             return None;
         }
         self.pushes = self.pushes.wrapping_add(1);
         let explores = std::mem::take(&mut self.explores);
-        (explores || self.pushes % SAMPLED == 0).then(Instant::now)
+        let is_timed = explores || self.pushes % SAMPLED == 0;
+        (is_timed && matches!(self.costs, Costs::Measured(_))).then(Instant::now)
     }
 
     /// A push of that length has taken so long, until every line was written. The receiver

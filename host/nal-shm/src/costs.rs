@@ -227,7 +227,7 @@ impl Received {
     /// A body of that length has arrived in the ring.
     #[inline(always)]
     pub(crate) fn begin_copy(&mut self, length: u64) {
-        if length >= LEAST {
+        if length > ALWAYS_COPIED {
             self.begin(false, length);
         }
     }
@@ -375,7 +375,7 @@ pub(crate) mod tests {
     #[test]
     fn a_receiver_times_copied_and_lent_bodies_and_publishes_both() {
         let mut received = Received::new(COSTS);
-        received.begin_copy(LEAST - 1);
+        received.begin_copy(ALWAYS_COPIED);
         assert!(!received.is_timed());
         let timed = (1..IN_A_ROW).filter(|_| {
             received.begin_copy(4096);

@@ -18,7 +18,7 @@ use lintel_presence::{
 };
 use lintel_ring::{Full, INLINE, MAX_PAYLOAD, Sender};
 use lintel_snapshot::{Count, Path, Traffic};
-use lintel_types::ProcessId;
+use lintel_types::{ALWAYS_COPIED, ProcessId};
 use lintel_wire::{Kind, Message, OPERAND_BYTES, Words};
 use std::collections::VecDeque;
 use std::fmt;
@@ -29,8 +29,6 @@ use std::time::Duration;
 const MAX_SPANS: usize = MAX_PAYLOAD / 16 - 1;
 /// Bytes that a message costs beside its body while it waits.
 const WAITING_COST: u64 = 128;
-/// Bytes of a body whose way into the ring isn't timed.
-pub(crate) const TIMED_FROM: u64 = 2047;
 /// Bytes of a stream in one record.
 pub(crate) const CHUNK: u64 = 4096;
 const CHUNK_WORDS: Words = [(Form::Chunk as u64) << FORM_SHIFT, 0, 0, 0, 0, 0];
@@ -313,7 +311,7 @@ impl Peer {
             (None, []) => self.sender.push_short(words, &[]),
             (None, [one]) if one.len() <= INLINE as u64 => self.sender.push_short(words, &[*one]),
             // Copies, as in `ShmNal::send`.
-            (None, [one]) if one.len() <= TIMED_FROM => self.push_apart(&{ *words }, &[*one]),
+            (None, [one]) if one.len() <= ALWAYS_COPIED => self.push_apart(&{ *words }, &[*one]),
             (None, [one]) if one.len() <= MAX_PAYLOAD as u64 => {
                 self.push_timed(&{ *words }, &[*one])
             }

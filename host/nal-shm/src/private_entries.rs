@@ -4,7 +4,6 @@
 //! announcements in the ring, without ringing: the peer reads them in its next call.
 
 use crate::ShmNal;
-use crate::costs::LEAST;
 use crate::direct::{Wanted, fence_by};
 use crate::layout::Lanes;
 use crate::outbound::Peer;
@@ -14,7 +13,7 @@ use lintel_direct::{CopyKey, Counts, Entry};
 use lintel_memory::length;
 use lintel_nal::{Finder, Moved, Parts};
 use lintel_presence::{Watch, caller_waits};
-use lintel_types::ProcessId;
+use lintel_types::{ALWAYS_COPIED, ProcessId};
 use lintel_wire::Words;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -159,7 +158,7 @@ impl Peer {
     fn note_awake(&mut self) {
         self.away.left = self.away.left.saturating_sub(1);
         if self.away.left == 0 {
-            self.away.from = LEAST;
+            self.away.from = ALWAYS_COPIED + 1;
         }
     }
 

@@ -1,11 +1,11 @@
 //! Short messages from the sender whose turn it is, in few instructions.
 
 use crate::ShmNal;
-use crate::costs::LEAST;
 use crate::inbound::Inbound;
 use crate::record::FORM_MASK;
 use lintel_claim::Claim;
 use lintel_nal::Origin;
+use lintel_types::ALWAYS_COPIED;
 use lintel_wire::Words;
 
 /// A short message that has arrived: its sender, its header, and its bytes.
@@ -17,7 +17,7 @@ impl Inbound {
         let record = self
             .receiver_mut()
             .peek_if(|first| first & FORM_MASK == 0 && is_wanted(first))?;
-        let is_short = record.payload.len() < LEAST;
+        let is_short = record.payload.len() <= ALWAYS_COPIED;
         self.receiver_mut().fetch_payload();
         is_short.then(|| (self.origin(), record.words, record.payload))
     }

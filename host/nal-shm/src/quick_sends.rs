@@ -1,14 +1,14 @@
 //! Short messages to a peer that something was sent to before, in few instructions.
 
 use crate::ShmNal;
-use crate::outbound::{Peer, TIMED_FROM};
+use crate::outbound::Peer;
 use lintel_claim::Claim;
 use lintel_ring::INLINE;
-use lintel_types::ProcessId;
+use lintel_types::{ALWAYS_COPIED, ProcessId};
 use lintel_wire::Words;
 
 /// Bytes of the longest body that is sent quickly.
-pub const LONGEST_QUICK: u64 = TIMED_FROM;
+pub const LONGEST_QUICK: u64 = ALWAYS_COPIED;
 
 /// Where a peer is kept that something was sent to.
 #[derive(Clone, Copy, Debug)]

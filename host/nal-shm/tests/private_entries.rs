@@ -5,7 +5,7 @@ use lintel_nal::{Arrival, Nal, Outgoing, Payload};
 use lintel_nal_shm::{CopyKey, Costs, Counts, DirectEntry, DirectMemory, ShmNal, Wanted};
 use lintel_presence::{Bell, Segment};
 use lintel_progress::Sleeper;
-use lintel_types::{InterfaceNumber, PortalIndex, ProcessId};
+use lintel_types::{ALWAYS_COPIED, InterfaceNumber, PortalIndex, ProcessId};
 use std::sync::Arc;
 
 const LENGTH: u64 = 64 << 10;
@@ -191,6 +191,26 @@ fn short_bodies_are_sent_to_who_is_awake() {
     assert_eq!((pair.put(7, 0, 8), pair.get(0)), (None, None));
     pair.bell.arm(Sleeper::Caller);
     assert_eq!(pair.put(7, 0, 8), Some(()));
+}
+
+#[test]
+fn nobody_asks_for_a_body_that_is_always_copied_whether_who_was_long_awake_is_away() {
+    let mut pair = Pair::new("long-awake");
+    pair.publish();
+    pair.bell.disarm();
+    let to = pair.to();
+    let place = pair.initiator.send_place(to);
+    let place = place.expect("something was sent to it");
+    (0..100).for_each(|_| assert!(!pair.initiator.is_away(to, 8)));
+    for (length, is_sent) in [(8, true), (ALWAYS_COPIED, true), (LONG, false)] {
+        let asked = pair.initiator.may_be_away(length);
+        assert_eq!(asked, !is_sent, "{length} bytes");
+        let nothing = Claim::empty();
+        let sent = pair
+            .initiator
+            .send_quickly(&place, &words(0), nothing, length);
+        assert_eq!(sent.is_some(), is_sent, "{length} bytes");
+    }
 }
 
 #[test]
