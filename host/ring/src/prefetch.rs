@@ -27,18 +27,31 @@ pub(crate) unsafe fn to_read(start: *const u8, lines: usize) {
     }
 }
 
+/// Whether this processor overlaps its requests for lines that are stored to one right after the
+/// other, but not those of stores, nor of prefetches, that are a message apart: AMD's do (Zen 4, cores far
+/// from each other), and they alone have SSE4a. Others overlap prefetches, and wait for stores in order.
+pub(crate) fn is_by_stores() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return std::arch::is_x86_feature_detected!("sse4a");
+    #[cfg(not(target_arch = "x86_64"))]
+    true
+}
+
 /// Has the processor fetch lines in order to write them, so that no other processor keeps them: by
-/// a store to the last word of each. A processor overlaps its requests for lines that are stored to
-/// one right after the other, but not those of stores, nor of prefetches, that are a message apart
-/// (AMD's Zen 4, cores far from each other).
+/// a store to the last word of each, or by prefetches.
 ///
 /// # Safety
 /// `lines` lines from `start` on are mapped; nobody but the caller accesses their last words now,
 /// which hold nothing.
 #[inline(always)]
-pub(crate) unsafe fn to_write(start: *mut u8, lines: usize) {
+pub(crate) unsafe fn to_write(start: *mut u8, lines: usize, by_stores: bool) {
     for line in 0..lines {
-        // SAFETY: mapped, aligned as lines are, and the caller's alone.
-        unsafe { word(start.add(line * LINE + LAST_WORD)) }.store(0, Ordering::Relaxed);
+        // SAFETY: mapped, by the caller.
+        let line = unsafe { start.add(line * LINE) };
+        match by_stores {
+            // SAFETY: aligned as lines are, and the caller's alone.
+            true => unsafe { word(line.add(LAST_WORD)) }.store(0, Ordering::Relaxed),
+            false => lintel_claim::prefetch_to_write(line),
+        }
     }
 }

@@ -29,6 +29,8 @@ pub struct Sender {
     /// Slots and lines of data that the receiver had done with when it was last looked at.
     head_slots: u32,
     head_lines: u32,
+    /// How lines are fetched.
+    by_stores: bool,
 }
 
 /// There is no room; the receiver is behind.
@@ -61,6 +63,7 @@ impl Sender {
             fetched_to: 0,
             head_slots: 0,
             head_lines: 0,
+            by_stores: prefetch::is_by_stores(),
         }
     }
 
@@ -218,7 +221,7 @@ impl Sender {
             let first = (self.position.slot + FETCHED) % SLOTS;
             // SAFETY: these slots lie inside the ring, whose slots are a multiple of so many; the
             // receiver has done with them.
-            unsafe { prefetch::to_write(slot_at(self.ring, first), FETCHED) };
+            unsafe { prefetch::to_write(slot_at(self.ring, first), FETCHED, self.by_stores) };
         }
     }
 
@@ -245,7 +248,7 @@ impl Sender {
             self.fetched_to = begin + lines;
             let count = self.fetched_to - from;
             // SAFETY: these lines lie inside the ring, and the receiver has done with them.
-            unsafe { prefetch::to_write(data_at(self.ring, from), count) };
+            unsafe { prefetch::to_write(data_at(self.ring, from), count, self.by_stores) };
         }
     }
 
