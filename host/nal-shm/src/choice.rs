@@ -45,6 +45,7 @@ pub(crate) struct Choice {
     streaming: Threshold,
     /// Of bodies that explore, and of as many before them. Apart, since other ones need what is beside it.
     intervals: Box<Intervals>,
+    /// Whether there are any.
     compares: bool,
     /// What the sides have timed of bodies that aren't in a stream.
     timed: Option<TimedWays>,
@@ -231,11 +232,8 @@ impl Choice {
         }
         let took = self.intervals.take();
         if let (Some(took), Some(timed), Costs::Measured(copy)) = (took, self.timed, self.costs) {
-            self.untimed[usize::from(length > MAX_PAYLOAD as u64)].add(
-                took,
-                timed.of(length, copy),
-                copy.call_ns,
-            );
+            let untimed = &mut self.untimed[usize::from(length > MAX_PAYLOAD as u64)];
+            untimed.add(took, timed.of(length, copy), copy.call_ns);
         }
     }
 

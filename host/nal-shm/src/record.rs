@@ -1,7 +1,6 @@
 //! What a record in a ring is, and how it names lent memory.
 
 use lintel_claim::{Claim, Key, RemoteSpan};
-use lintel_memory::Pieces;
 use lintel_nal::{Arrival, Origin, Payload, RemoteLoan};
 use lintel_wire::Words;
 
@@ -55,15 +54,12 @@ pub(crate) fn remote_loan(payload: Claim) -> Option<RemoteLoan> {
         let at = index * 16;
         Some((payload.load_u64(at)?, payload.load_u64(at + 8)?))
     };
-    let span = |index| pair(index).map(|(address, length)| RemoteSpan { address, length });
     let (address, nonce) = pair(0)?;
-    let spans = match payload.len() / 16 {
-        2 => Pieces::One(span(1)?),
-        count => (1..count).filter_map(span).collect(),
-    };
+    let spans = (1..payload.len() / 16).filter_map(pair);
+    let spans = spans.map(|(address, length)| RemoteSpan { address, length });
     Some(RemoteLoan {
         key: Key { address, nonce },
-        spans,
+        spans: spans.collect(),
     })
 }
 

@@ -29,7 +29,8 @@ pub(crate) unsafe fn to_read(start: *const u8, lines: usize) {
 
 /// Whether this processor overlaps its requests for lines that are stored to one right after the
 /// other, but not those of stores, nor of prefetches, that are a message apart: AMD's do (Zen 4, cores far
-/// from each other), and they alone have SSE4a. Others overlap prefetches, and wait for stores in order.
+/// from each other), and they and Hygon's, which are built alike, alone have SSE4a. Intel's overlap prefetches, and
+/// stores that lack their line hold up later ones.
 pub(crate) fn is_by_stores() -> bool {
     #[cfg(target_arch = "x86_64")]
     return std::arch::is_x86_feature_detected!("sse4a");

@@ -248,8 +248,7 @@ impl Nal for Port {
 
     fn begin_parts(&mut self, origin: Origin, parts: Parts, length: u64) -> Option<(u64, u64)> {
         self.network.parts.lock().insert(self.me, (parts.bytes, 0));
-        let takes_first = parts.is_joint;
-        takes_first.then(|| self.take_part(Granted::To(origin), length))?
+        (parts.is_joint).then(|| self.take_part(Granted::To(origin), length))?
     }
 
     fn take_part(&mut self, granted: Granted, length: u64) -> Option<(u64, u64)> {
