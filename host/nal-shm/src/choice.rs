@@ -6,6 +6,7 @@ use crate::costs::{
 };
 use crate::intervals::{Intervals, Untimed};
 use crate::outbound::CHUNK;
+use crate::parts::PAGE;
 use lintel_ring::MAX_PAYLOAD;
 use lintel_types::ALWAYS_COPIED;
 use std::time::{Duration, Instant};
@@ -21,6 +22,9 @@ const MOST_PATIENCE: Duration = Duration::from_micros(100);
 const EXPLORED: u32 = 512;
 /// The same of bodies in a stream.
 const EXPLORED_STREAMING: u32 = 2048;
+/// Bodies of twice the threshold's length explore half as often, and so on so many times: they lose more
+/// by it, and the threshold would have to be further from what holds.
+const MOST_HALVED: u32 = 4;
 /// Bodies of which one is preceded by a look whether the peer has messages to read.
 const BODIES_PER_LOOK: u32 = 16;
 
@@ -128,20 +132,29 @@ impl Threshold {
         }
     }
 
-    /// Whether the next body goes the other way.
-    fn explores(&mut self) -> bool {
+    /// Whether the next body, of that length, goes the other way.
+    fn explores(&mut self, length: u64) -> bool {
         self.asked = self.asked.wrapping_add(1);
-        self.place() >= self.explored - self.in_a_row
+        let (place, of) = self.place(length);
+        place >= of - self.in_a_row
     }
 
-    /// Where the next body is among those of which the last ones explore.
-    fn place(&self) -> u32 {
-        self.asked % self.explored
+    /// Where a body of that length is among those of which the last ones explore, and how many they are.
+    fn place(&self, length: u64) -> (u32, u32) {
+        let halved = (length / self.bytes.max(1)).max(1).ilog2();
+        let of = self.explored << halved.min(MOST_HALVED);
+        (self.asked % of, of)
     }
 
-    /// Whether the next body explores, or is one of as many before those that do.
-    fn is_compared(&self) -> bool {
-        self.place() >= self.explored - 2 * self.in_a_row
+    /// Whether that body explores, or is one of as many before those that do.
+    fn is_compared(&self, length: u64) -> bool {
+        let (place, of) = self.place(length);
+        place >= of - 2 * self.in_a_row
+    }
+
+    /// Whether that body follows the last one that explored.
+    fn follows_row(&self, length: u64) -> bool {
+        self.place(length).0 == 0
     }
 }
 
@@ -202,11 +215,12 @@ impl Choice {
             self.end_comparison();
             return is_long;
         }
-        let explores = threshold.explores();
+        let explores = threshold.explores(length);
         self.explores = explores && is_long;
         let is_lent = is_long != explores;
         let is_comparable = !self.is_streaming && !self.is_shared(length, false);
-        if is_comparable && (self.alone.is_compared() || self.alone.place() == 0) {
+        let is_near_row = || self.alone.is_compared(length) || self.alone.follows_row(length);
+        if is_comparable && is_near_row() {
             self.compare_intervals(length, is_lent, clock());
         } else {
             self.end_comparison();
@@ -227,7 +241,7 @@ impl Choice {
     fn compare_intervals(&mut self, length: u64, is_lent: bool, at: Instant) {
         self.compares = true;
         self.intervals.sent(length, is_lent, at);
-        if self.alone.is_compared() {
+        if self.alone.is_compared(length) {
             return;
         }
         let took = self.intervals.take();
@@ -265,10 +279,15 @@ impl Choice {
         (least..=LONGEST_SHARED).contains(&length)
     }
 
-    /// Bytes of each part of a body of that length that is granted.
+    /// Bytes of each part of a body of that length that is granted. The target's part, which is the
+    /// first one, is the longer one: the initiator has yet to read the grant, and begins about a call of
+    /// the system later.
     pub(crate) fn part_of(&self, length: u64) -> u64 {
         match self.is_shared(length, false) {
-            true => length.div_ceil(2),
+            true => {
+                let half = length.div_ceil(2).next_multiple_of(PAGE);
+                half + self.least_part() / 2 / PAGE * PAGE
+            }
             false => length,
         }
     }
@@ -420,7 +439,10 @@ mod tests {
             );
         }
         assert_eq!(choice.part_of(24 << 10), 24 << 10);
-        assert_eq!(choice.part_of((2 << 20) - 1), 1 << 20);
+        assert_eq!(choice.least_part() / PAGE, 3);
+        for (length, first) in [(26 << 10, 20 << 10), ((64 << 10) - 1, 36 << 10)] {
+            assert_eq!(choice.part_of(length), first, "of {length}");
+        }
         assert_eq!(choice.part_of((2 << 20) + 1), (2 << 20) + 1);
         let set = Choice::new(Costs::Set(5000));
         assert!(!set.is_shared((64 << 10) - 1, false) && set.is_shared(64 << 10, false));
@@ -587,11 +609,21 @@ mod tests {
     #[test]
     fn now_and_then_a_body_goes_the_other_way() {
         let mut choice = Choice::new(COSTS);
-        let lent = (0..EXPLORED).filter(|_| choice.alone(32 * 1024)).count();
+        let lent = (0..EXPLORED).filter(|_| choice.alone(24 * 1024)).count();
         assert_eq!(lent, (EXPLORED - IN_A_ROW) as usize);
         let lent = (0..EXPLORED).filter(|_| choice.alone(12 * 1024)).count();
         assert_eq!(lent, IN_A_ROW as usize, "and the other way round");
         assert!((0..EXPLORED).all(|_| !choice.alone(4 * 1024)));
+    }
+
+    #[test]
+    fn the_longer_a_body_beside_the_threshold_the_less_often_it_goes_the_other_way() {
+        let bytes = Choice::new(COSTS).alone.bytes;
+        for (length, halved) in [(bytes + 1, 0), (2 * bytes, 1), (9 * bytes, 3), (1 << 30, 4)] {
+            let mut choice = Choice::new(COSTS);
+            let copied = (0..16 * EXPLORED).filter(|_| !choice.alone(length));
+            assert_eq!(copied.count() as u32, (16 >> halved) * IN_A_ROW, "{length}");
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use lintel_nal::Parts;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The unit of a part's length, bytes.
-const PAGE: u64 = 4096;
+pub(crate) const PAGE: u64 = 4096;
 
 /// The parts of one body, in one word: the grant's number, how many parts are taken, and the length of
 /// each in pages. All else that the sides read of each other is published with the grant, and with the
