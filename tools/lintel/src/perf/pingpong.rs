@@ -8,6 +8,7 @@ use crate::error::Result;
 use crate::harness::Workload;
 use crate::portals::Counted;
 use crate::report::Row;
+use std::time::Duration;
 
 /// Half a round trip of puts, each answered when its event was seen.
 pub fn put(session: &mut Session) -> Result<()> {
@@ -68,6 +69,11 @@ impl<S: Side> Workload for PutPing<'_, S> {
     /// part of a long body, as both sides do otherwise.
     fn fewest(&self) -> u64 {
         8
+    }
+
+    /// As long as the blocks of the programs for UCX and MPI that it is compared with.
+    fn batch(&self) -> Duration {
+        Duration::from_micros(200)
     }
 
     fn lead(&mut self, n: u64) -> Result<()> {
