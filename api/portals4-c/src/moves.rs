@@ -101,13 +101,23 @@ pub(crate) fn fetch_atomic(
     to: Target,
     kinds: Kinds,
 ) -> Result<Transfer> {
-    let (operation, datatype) = parse(kinds, AtomicCall::FetchAtomic)?;
-    let transfer = transfer(Verb::FetchAtomic, source, sink, length, to);
-    Ok(Transfer {
+    let kinds = parse(kinds, AtomicCall::FetchAtomic)?;
+    Ok(fetch_atomic_of(sink, source, length, to, kinds))
+}
+
+#[inline(always)]
+fn fetch_atomic_of(
+    sink: Place,
+    source: Place,
+    length: u64,
+    to: Target,
+    (operation, datatype): (Operation, Datatype),
+) -> Transfer {
+    Transfer {
         operation,
         datatype,
-        ..transfer
-    })
+        ..transfer(Verb::FetchAtomic, source, sink, length, to)
+    }
 }
 
 pub(crate) fn swap(
@@ -664,14 +674,8 @@ extern "C" fn start_fetch_atomic(
         (get_md_handle, local_get_offset),
         (put_md_handle, local_put_offset),
     );
-    let transfer = parsed!(fetch_atomic(
-        sink,
-        source,
-        length,
-        to,
-        (operation, datatype),
-    ));
-    start(|| transfer.clone())
+    let kinds = parsed!(parse((operation, datatype), AtomicCall::FetchAtomic));
+    start(|| fetch_atomic_of(sink, source, length, to, kinds))
 }
 
 /// `PtlSwap`

@@ -356,7 +356,11 @@ impl<S: Span> Interface<S> {
             (Backlog::Low, Some(span)) if is_short => {
                 self.launch(transfer, plan, Pieces::One(span), false, host)?;
             }
-            (backlog, _) => self.start_other(transfer, backlog, host)?,
+            (backlog, _) => {
+                // A copy in memory, which the other way does without.
+                let plan = plan;
+                self.start_other(transfer, &plan, backlog, host)?;
+            }
         }
         self.settle(host);
         Ok(())
@@ -367,13 +371,14 @@ impl<S: Span> Interface<S> {
     fn start_other<H: Host<S>>(
         &mut self,
         transfer: &Transfer,
+        plan: &Plan<S>,
         backlog: Backlog,
         host: &mut H,
     ) -> Result<()> {
         if backlog == Backlog::Full {
             return Err(Error::NoSpace);
         }
-        let plan = self.check(transfer)?;
+        let plan = *plan;
         let stays = Self::may_stay(transfer, plan)
             && (backlog != Backlog::Low || self.lends(transfer, plan, host));
         self.launch_any(transfer, plan, stays, host)

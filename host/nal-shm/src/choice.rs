@@ -218,7 +218,7 @@ impl Choice {
         let explores = threshold.explores(length);
         self.explores = explores && is_long;
         let is_lent = is_long != explores;
-        let is_comparable = !self.is_streaming && !self.is_shared(length, false);
+        let is_comparable = !self.is_streaming && !self.is_shared(length, || false);
         let is_near_row = || self.alone.is_compared(length) || self.alone.follows_row(length);
         if is_comparable && is_near_row() {
             self.compare_intervals(length, is_lent, clock());
@@ -271,19 +271,16 @@ impl Choice {
     /// Whether both sides had better move parts of a body of that length, if both wait: it takes long
     /// enough to tell the other side, and isn't so long that one side had better be left alone. One that
     /// others follow could be moved along with them, by one call for all.
-    pub(crate) fn is_shared(&self, length: u64, follows: bool) -> bool {
-        let least = match follows {
-            true => 4 * self.least_part(),
-            false => 2 * self.least_part(),
-        };
-        (least..=LONGEST_SHARED).contains(&length)
+    pub(crate) fn is_shared(&self, length: u64, follows: impl FnOnce() -> bool) -> bool {
+        let least = 2 * self.least_part();
+        (least..=LONGEST_SHARED).contains(&length) && (length >= 2 * least || !follows())
     }
 
     /// Bytes of each part of a body of that length that is granted. The target's part, which is the
     /// first one, is the longer one: the initiator has yet to read the grant, and begins about a call of
     /// the system later.
     pub(crate) fn part_of(&self, length: u64) -> u64 {
-        match self.is_shared(length, false) {
+        match self.is_shared(length, || false) {
             true => {
                 let half = length.div_ceil(2).next_multiple_of(PAGE);
                 half + self.least_part() / 2 / PAGE * PAGE
@@ -429,11 +426,11 @@ mod tests {
     fn both_sides_move_bodies_whose_length_takes_longer_than_two_calls_up_to_a_limit() {
         let choice = Choice::new(COSTS);
         for (length, is_shared) in [(24 << 10, false), (26 << 10, true), (2 << 20, true)] {
-            assert_eq!(choice.is_shared(length, false), is_shared, "{length}");
+            assert_eq!(choice.is_shared(length, || false), is_shared, "{length}");
         }
         for (length, is_shared) in [(49 << 10, false), (51 << 10, true), (2 << 20, true)] {
             assert_eq!(
-                choice.is_shared(length, true),
+                choice.is_shared(length, || true),
                 is_shared,
                 "in a stream: {length}"
             );
@@ -445,8 +442,8 @@ mod tests {
         }
         assert_eq!(choice.part_of((2 << 20) + 1), (2 << 20) + 1);
         let set = Choice::new(Costs::Set(5000));
-        assert!(!set.is_shared((64 << 10) - 1, false) && set.is_shared(64 << 10, false));
-        assert!(!set.is_shared((128 << 10) - 1, true) && set.is_shared(128 << 10, true));
+        assert!(!set.is_shared((64 << 10) - 1, || false) && set.is_shared(64 << 10, || false));
+        assert!(!set.is_shared((128 << 10) - 1, || true) && set.is_shared(128 << 10, || true));
     }
 
     #[test]

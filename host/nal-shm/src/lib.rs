@@ -709,9 +709,14 @@ impl Wake for ShmNal {
     }
 
     fn would_move(&mut self, origin: Origin, length: u64, found: Finder) -> Option<Parts> {
-        let lane = self.lane(origin);
-        let follows = lane.is_some_and(|lane| lane.lent_behind(1, length).is_some());
         let index = self.index_of(origin.process)?;
+        let inbound = &self.inbound;
+        let follows = || {
+            let lane = inbound
+                .iter()
+                .find(|lane| lane.lane() == origin.lane as usize);
+            lane.is_some_and(|lane| lane.lent_behind(1, length).is_some())
+        };
         self.peers[index].would_move(length, follows, found)
     }
 

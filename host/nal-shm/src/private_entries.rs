@@ -200,11 +200,11 @@ impl Peer {
 
     /// In which parts a body of that length is moved, if a caller of the peer is granted to move it:
     /// see [`Wake::would_move`](lintel_nal::Wake::would_move).
-    /// `follows` says whether another one could be moved along with it.
+    /// `follows` finds out whether another one could be moved along with it.
     pub(crate) fn would_move(
         &mut self,
         length: u64,
-        follows: bool,
+        follows: impl Fn() -> bool,
         found: Finder,
     ) -> Option<Parts> {
         let choice = &self.choice;
