@@ -356,11 +356,8 @@ impl<S: Span> Interface<S> {
             (Backlog::Low, Some(span)) if is_short => {
                 self.launch(transfer, plan, Pieces::One(span), false, host)?;
             }
-            (backlog, _) => {
-                // A copy in memory, which the other way does without.
-                let plan = plan;
-                self.start_other(transfer, &plan, backlog, host)?;
-            }
+            // A copy, so that the common path has none in memory.
+            (backlog, _) => self.start_other(transfer, &{ plan }, backlog, host)?,
         }
         self.settle(host);
         Ok(())

@@ -4,7 +4,7 @@ use crate::costs::{
     Costs, Estimate, FIXED_NS, IN_A_ROW, IN_A_ROW_STREAMING, LEAST, SAMPLED, SystemCopy, known,
     per_kib,
 };
-use crate::intervals::{Intervals, Untimed};
+use crate::intervals::{Intervals, Untimed, is_mostly_else};
 use crate::outbound::CHUNK;
 use crate::parts::PAGE;
 use lintel_ring::MAX_PAYLOAD;
@@ -152,6 +152,20 @@ impl Threshold {
         place >= of - 2 * self.in_a_row
     }
 
+    /// Bodies of that length that were copied and lent, in this order, `took` so long with all else,
+    /// and lent ones take about `lent_ns`. Where nothing is pushed and timed, as by a process that only
+    /// gets, that alone shows which way is the quicker one.
+    fn settle(&mut self, length: u64, took: [Duration; 2], lent_ns: f32) {
+        let [copied, lent] = took;
+        if is_mostly_else(took, lent_ns) {
+            return;
+        }
+        self.bytes = match lent < copied {
+            true => self.bytes.min(length - 1),
+            false => self.bytes.max(length),
+        };
+    }
+
     /// Whether that body follows the last one that explored.
     fn follows_row(&self, length: u64) -> bool {
         self.place(length).0 == 0
@@ -245,9 +259,18 @@ impl Choice {
             return;
         }
         let took = self.intervals.take();
-        if let (Some(took), Some(timed), Costs::Measured(copy)) = (took, self.timed, self.costs) {
-            let untimed = &mut self.untimed[usize::from(length > MAX_PAYLOAD as u64)];
-            untimed.add(took, timed.of(length, copy), copy.call_ns);
+        let (Some(took), Costs::Measured(copy)) = (took, self.costs) else {
+            return;
+        };
+        match self.timed {
+            Some(timed) => {
+                let untimed = &mut self.untimed[usize::from(length > MAX_PAYLOAD as u64)];
+                untimed.add(took, timed.of(length, copy), copy.call_ns);
+            }
+            None => {
+                let lent = self.costs.assumed_lent_ns() + length as f32 / 1024.0 * copy.kib_ns;
+                self.alone.settle(length, took, lent);
+            }
         }
     }
 
@@ -374,9 +397,10 @@ mod tests {
     use crate::costs::tests::COSTS;
 
     impl Choice {
-        /// Whether a body is lent that follows an arrival.
+        /// Whether a body is lent that follows an arrival, long after the one before.
         fn alone(&mut self, length: u64) -> bool {
-            self.alone_at(length, Instant::now())
+            let long = Duration::from_millis(self.arrivals.into());
+            self.alone_at(length, Instant::now() + long)
         }
 
         fn alone_at(&mut self, length: u64, at: Instant) -> bool {
@@ -517,6 +541,27 @@ mod tests {
         // A program that computes meanwhile shows nothing.
         ping_pong(&mut choice, 5 << 10, [90_000, 50_000], 20 * EXPLORED);
         assert_eq!(choice.alone.bytes, found, "{choice:?}");
+    }
+
+    #[test]
+    fn where_nothing_is_pushed_the_intervals_alone_show_which_way_is_quicker() {
+        let mut choice = Choice::new(COSTS);
+        let mut get = |length, takes: [u64; 2]| {
+            let mut at = Instant::now();
+            let mut lent = 0;
+            for _ in 0..4 * EXPLORED {
+                let is_lent = choice.alone_at(length, at);
+                at += Duration::from_nanos(takes[usize::from(is_lent)]);
+                lent += u32::from(is_lent);
+            }
+            (lent > 2 * EXPLORED, choice.alone.bytes)
+        };
+        assert_eq!(get(12 << 10, [3200, 2200]), (true, (12 << 10) - 1));
+        assert_eq!(get(8 << 10, [2000, 1200]), (true, (8 << 10) - 1));
+        assert_eq!(get(5 << 10, [1200, 1400]), (false, (8 << 10) - 1));
+        assert_eq!(get(12 << 10, [3200, 3600]), (false, 12 << 10));
+        let (_, found) = get(12 << 10, [90_000, 50_000]);
+        assert_eq!(found, 12 << 10, "a program that computes shows nothing");
     }
 
     #[test]

@@ -84,6 +84,12 @@ impl Intervals {
     }
 }
 
+/// Whether intervals between bodies that take so many ns hold so much else that they show nothing.
+pub(crate) fn is_mostly_else(took: [Duration; 2], ns: f32) -> bool {
+    let [copied, lent] = took;
+    copied.max(lent).as_nanos() as f32 > MOSTLY_ELSE * ns
+}
+
 /// What a lent body takes longer than a copied one, beside what was timed of both.
 #[derive(Default, Debug)]
 pub(crate) struct Untimed(f32);
@@ -92,11 +98,10 @@ impl Untimed {
     /// Bodies that were copied and lent, in this order, `took` so long with all else, and take so many
     /// ns by what was `timed`; a call of the system takes `call_ns`.
     pub(crate) fn add(&mut self, took: [Duration; 2], timed: [f32; 2], call_ns: f32) {
-        let took = took.map(|took| took.as_nanos() as f32);
-        let longest = MOSTLY_ELSE * timed[0].max(timed[1]);
-        if took[0].max(took[1]) > longest {
+        if is_mostly_else(took, timed[0].max(timed[1])) {
             return;
         }
+        let took = took.map(|took| took.as_nanos() as f32);
         let untimed = (took[1] - took[0]) - (timed[1] - timed[0]);
         let most = MOST_CALLS * call_ns;
         let average = self.0 + (untimed - self.0) * WEIGHT;
