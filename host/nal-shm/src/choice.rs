@@ -270,6 +270,10 @@ impl Choice {
             None => {
                 let lent = self.costs.assumed_lent_ns() + length as f32 / 1024.0 * copy.kib_ns;
                 self.alone.settle(length, took, lent);
+                // Nearer than what holds before anything is known.
+                if self.streaming.pushed.is_unknown() {
+                    self.streaming.bytes = self.alone.bytes;
+                }
             }
         }
     }
@@ -562,6 +566,7 @@ mod tests {
         assert_eq!(get(12 << 10, [3200, 3600]), (false, 12 << 10));
         let (_, found) = get(12 << 10, [90_000, 50_000]);
         assert_eq!(found, 12 << 10, "a program that computes shows nothing");
+        assert_eq!(choice.streaming.bytes, found, "and for streams");
     }
 
     #[test]

@@ -177,6 +177,10 @@ impl Estimate {
     fn ns(self) -> f32 {
         self.0.unwrap_or(0.0)
     }
+
+    pub(crate) fn is_unknown(self) -> bool {
+        self.0.is_none()
+    }
 }
 
 pub(crate) fn per_kib(took: Duration, length: u64) -> f32 {

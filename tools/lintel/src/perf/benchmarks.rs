@@ -371,7 +371,7 @@ static BENCHMARKS: [Benchmark; 26] = [
         name: names::PATHS,
         help: "The path chosen within a node beside each path alone, from 0 B to 8 MiB, with the \
                worst ratio",
-        title: "paths: puts between two processes of a node, time of one message",
+        title: "paths: puts and gets between two processes of a node, time of one message",
         run: Run::InJobs(Jobs {
             check: paths::check,
             launch: paths::launch,

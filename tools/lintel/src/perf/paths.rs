@@ -9,7 +9,8 @@
 //!
 //! The groups differ in `PTL_SHM_EAGER` alone. Bodies that are longer than the ring takes are
 //! lent in each group, so their rows only show how far two pairs of processes differ, and the
-//! verdict leaves them out. So are those of up to 2 KiB copied in each.
+//! verdict leaves them out. So are those of up to 2 KiB copied in each. Gets come first, while the
+//! processes that get have sent nothing else.
 
 use std::process::ExitCode;
 
@@ -163,7 +164,13 @@ const LAYOUT: RankLayout = RankLayout {
     groups: 1 + PATHS_ALONE.len(),
     slots: 1,
 };
-const FORMS: [(&str, Form); 2] = [("ping-pong", Form::PingPong), ("stream", Form::OneWay)];
+/// Gets ahead of what pushes: an initiator learns from its pushes, too.
+const FORMS: [(&str, Form); 4] = [
+    ("gets", Form::Gets),
+    ("stream of gets", Form::StreamOfGets),
+    ("ping-pong", Form::PingPong),
+    ("stream", Form::OneWay),
+];
 /// Time of what was chosen to that of the quicker path.
 const TO_BEST: &str = "× best";
 /// How much slower than the best path the chosen one may be.

@@ -193,6 +193,9 @@ pub struct GroupEndpoint {
     arrivals: Signal,
     /// Acknowledgements of what was sent.
     completions: Signal,
+    /// A descriptor for gets, and their replies.
+    fetching: Descriptor,
+    replies: Signal,
     /// A descriptor of its own for what is not waited for at once.
     aside: Descriptor,
     aside_completions: Signal,
@@ -215,12 +218,17 @@ impl GroupEndpoint {
             interface.bind(Rc::clone(&source), &spec)
         };
         let (descriptor, aside) = (acked(&completions)?, acked(&aside_completions)?);
+        let replies = signal(interface.counter()?);
+        let spec = Counted::Replies.spec(None, replies.counter());
+        let fetching = interface.bind(Rc::clone(&source), &spec)?;
         Ok(Self {
             descriptor,
             _entry: entry,
             portal,
             arrivals: signal(arrivals),
             completions,
+            fetching,
+            replies,
             aside,
             aside_completions,
             interface,
@@ -240,6 +248,30 @@ impl GroupEndpoint {
     /// As [`GroupEndpoint::put_acked`], apart from what [`GroupEndpoint::await_acks`] waits for.
     pub fn put_aside(&self, to: &Transfer) -> Result<()> {
         Ok(self.aside.put(to, AckRequest::Counting)?)
+    }
+
+    /// Gets from there.
+    pub fn get(&self, from: &Transfer) -> Result<()> {
+        Ok(self.fetching.get(from)?)
+    }
+
+    /// Waits for `n` more replies.
+    pub fn await_replies(&self, n: u64) -> Result<()> {
+        self.replies.take(n)
+    }
+
+    /// Gets `n` messages, at most `window` at a time, and waits for all.
+    pub fn stream_of_gets(&self, from: &Transfer, n: u64, window: u64) -> Result<()> {
+        let mut open = 0;
+        for _ in 0..n {
+            if open == window {
+                self.await_replies(window / 2)?;
+                open -= window / 2;
+            }
+            self.get(from)?;
+            open += 1;
+        }
+        self.await_replies(open)
     }
 
     /// Waits for `n` more messages.

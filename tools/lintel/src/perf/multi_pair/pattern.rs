@@ -17,6 +17,10 @@ pub enum Form {
     PingPong,
     /// Each process of node 0 streams to its opposite.
     OneWay,
+    /// Each process of node 0 gets from its opposite, one after the other.
+    Gets,
+    /// The same, many at a time.
+    StreamOfGets,
     /// Each process streams to its opposite, both ways at once.
     BothWays,
     /// Each process of node 0 streams to each of node 1 in turn.
@@ -39,7 +43,7 @@ impl Pattern {
     pub fn messages(self) -> u64 {
         let ways = match self.form {
             Form::PingPong | Form::BothWays => 2,
-            Form::OneWay | Form::ManyToMany => 1,
+            Form::OneWay | Form::Gets | Form::StreamOfGets | Form::ManyToMany => 1,
         };
         ways * self.pairs as u64
     }
@@ -47,9 +51,9 @@ impl Pattern {
     /// The fewest repetitions that mean something, and what others are multiples of.
     fn unit(self) -> u64 {
         match self.form {
-            Form::PingPong => 1,
+            Form::PingPong | Form::Gets => 1,
             Form::ManyToMany => self.pairs as u64,
-            Form::OneWay | Form::BothWays => 4,
+            Form::OneWay | Form::StreamOfGets | Form::BothWays => 4,
         }
     }
 }
@@ -117,15 +121,23 @@ impl MultiPair {
             ..self.across(self.me.index)
         };
         self.barrier(2 * pattern.pairs)?;
-        self.ping_pong(&opposite, WARMING)?;
+        let sends = self.me.node == 0;
+        match pattern.form {
+            // A process that gets has pushed nothing.
+            Form::Gets | Form::StreamOfGets => self.gets(&opposite, WARMING)?,
+            _ => self.ping_pong(&opposite, WARMING)?,
+        }
         let start = Instant::now();
         let window = window_for(pattern.bytes);
-        let sends = self.me.node == 0;
         match pattern.form {
             Form::PingPong => {
                 self.ping_pong(&opposite, n)?;
                 // Each pair by its own watch: nobody waits for another's end.
                 return Ok(start.elapsed().as_nanos() as u64);
+            }
+            Form::Gets => self.gets(&opposite, n)?,
+            Form::StreamOfGets if sends => {
+                self.endpoint.stream_of_gets(&opposite, n, window)?;
             }
             Form::OneWay if sends => self.endpoint.stream(&[opposite], 0, n, window)?,
             Form::ManyToMany if sends => {
@@ -136,7 +148,9 @@ impl MultiPair {
                 self.endpoint.stream(&[opposite], 0, n, window)?;
                 self.endpoint.await_arrivals(n)?;
             }
-            Form::OneWay | Form::ManyToMany => self.endpoint.await_arrivals(n)?,
+            Form::OneWay | Form::StreamOfGets | Form::ManyToMany => {
+                self.endpoint.await_arrivals(n)?;
+            }
         }
         self.barrier(2 * pattern.pairs)?;
         Ok(start.elapsed().as_nanos() as u64)
@@ -151,6 +165,17 @@ impl MultiPair {
                 self.endpoint.await_arrivals(1)?;
                 self.endpoint.put(opposite)?;
             }
+        }
+        Ok(())
+    }
+
+    fn gets(&self, opposite: &Transfer, n: u64) -> Result<()> {
+        if self.me.node != 0 {
+            return self.endpoint.await_arrivals(n);
+        }
+        for _ in 0..n {
+            self.endpoint.get(opposite)?;
+            self.endpoint.await_replies(1)?;
         }
         Ok(())
     }
