@@ -23,11 +23,6 @@ pub trait Workload {
     fn fewest(&self) -> u64 {
         1
     }
-
-    /// The shortest stretch that is timed as one.
-    fn batch(&self) -> Duration {
-        BATCH
-    }
 }
 
 /// How long and how often to measure.
@@ -177,22 +172,10 @@ struct Block {
     repeats: u64,
 }
 
-/// What a workload asks of its batches.
-#[derive(Clone, Copy)]
-struct Shape {
-    /// Repetitions of each.
-    fewest: u64,
-    batch: Duration,
-}
-
 fn calibrate(team: &Team, plan: Plan, workload: &mut dyn Workload) -> Result<Block> {
     let mut block = Block {
         batches: PROBES,
         repeats: workload.fewest(),
-    };
-    let shape = Shape {
-        fewest: workload.fewest(),
-        batch: workload.batch(),
     };
     let deadline = Instant::now() + plan.budget / CALIBRATION_SHARE;
     let mut quickest = f64::INFINITY;
@@ -204,10 +187,10 @@ fn calibrate(team: &Team, plan: Plan, workload: &mut dyn Workload) -> Result<Blo
         let is_late = Instant::now() >= deadline;
         let (mut next, mut settled) = (block, true);
         if team.leads() {
-            (next, settled) = refine(plan, block, shape, quickest, is_late);
+            (next, settled) = refine(plan, block, workload.fewest(), quickest, is_late);
         }
         // Where all trials were disturbed, one repetition seems to fill several batches.
-        let is_slow = quickest * block.repeats as f64 > 8.0 * shape.batch.as_nanos() as f64;
+        let is_slow = quickest * block.repeats as f64 > 8.0 * BATCH.as_nanos() as f64;
         if settled && is_slow && !is_late && doubtful < DOUBTFUL_TRIALS {
             doubtful += 1;
             (next, settled) = (block, false);
@@ -227,9 +210,9 @@ fn calibrate(team: &Team, plan: Plan, workload: &mut dyn Workload) -> Result<Blo
 
 /// The next block to try after a repetition took `each` nanoseconds, and whether it
 /// is good enough to keep; it is kept if there `is_no_time` for another trial.
-fn refine(plan: Plan, tried: Block, shape: Shape, each: f64, is_no_time: bool) -> (Block, bool) {
+fn refine(plan: Plan, tried: Block, fewest: u64, each: f64, is_no_time: bool) -> (Block, bool) {
     let each = each.max(1.0);
-    let batch = shape.batch.as_nanos() as f64;
+    let batch = BATCH.as_nanos() as f64;
     if each * (tried.repeats as f64) < batch && !is_no_time {
         let repeats = tried.repeats * 4;
         return (
@@ -240,7 +223,7 @@ fn refine(plan: Plan, tried: Block, shape: Shape, each: f64, is_no_time: bool) -
             false,
         );
     }
-    let repeats = ((batch / each).ceil() as u64).max(shape.fewest);
+    let repeats = ((batch / each).ceil() as u64).max(fewest);
     let turn = plan.time.as_nanos() as f64 / f64::from(plan.rounds);
     let batches = (turn / (repeats as f64 * each)) as u64;
     let batches = batches.clamp(3, 2000);
@@ -279,8 +262,7 @@ pub fn is_past(end: Instant) -> u64 {
     (Instant::now() >= end).into()
 }
 
-/// The shortest stretch that is timed as one, unless the workload asks for a longer one: a thousand
-/// times the clock's own cost.
+/// The shortest stretch that is timed as one: a thousand times the clock's own cost.
 pub const BATCH: Duration = Duration::from_micros(25);
 
 /// Batches of a trial block.

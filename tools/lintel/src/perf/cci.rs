@@ -51,7 +51,7 @@ fn latency(session: &mut Session, ends: &Ends, portals: &Portals) -> Result<()> 
     let sizes = session.options.sizes.clone();
     for bytes in sizes.into_iter().filter(|bytes| *bytes <= longest) {
         session.announce("cci, send", bytes);
-        let mut put = PutPing(portals, portals.transfer(8));
+        let mut put = PutPing::new(portals, 8, 0);
         let [mut uu, mut ro] = ATTRIBUTES.map(|(_, attribute)| Ping::new(ends, attribute, bytes));
         let workloads: &mut [&mut dyn Workload] = &mut [&mut put, &mut uu, &mut ro];
         let outcomes = measure(&session.team, session.plan, workloads)?;

@@ -32,8 +32,8 @@ fn point<S: Side>(session: &mut Session, name: &str, one_in: usize, depth: usize
     let shallow: S = side(session, &entries(1, 0))?;
     let ahead = entries(depth, one_in);
     let deep: S = side(session, &ahead)?;
-    let mut one = PutPing(&shallow, shallow.transfer_at(8, 0));
-    let mut many = PutPing(&deep, deep.transfer_at(8, 0));
+    let mut one = PutPing::new(&shallow, 8, 0);
+    let mut many = PutPing::new(&deep, 8, 0);
     let workloads: &mut [&mut dyn Workload] = &mut [&mut one, &mut many];
     let outcomes = measure(&session.team, session.plan, workloads)?;
     let wildcards: Vec<_> = ahead.into_iter().filter(|entry| entry.1 != 0).collect();

@@ -19,7 +19,7 @@ pub fn run(session: &mut Session) -> Result<()> {
     session.announce("idle", 0);
     let setup = Setup::simple(session, 4096, Counted::Acks);
     let endpoint = Endpoint::new(session, setup)?;
-    let mut ping = PutPing(&endpoint, endpoint.transfer(8));
+    let mut ping = PutPing::new(&endpoint, 8, 0);
     match session.team.leads() {
         true => ping.lead(100)?,
         false => ping.follow(100)?,

@@ -58,7 +58,7 @@ fn point<S: Side>(
     let transfer = side.transfer_at(bytes, offset);
     let limit = Baseline::new(session, side, bytes, form.span())?;
     let mut workload: Box<dyn Workload> = match form {
-        Form::PutPing => Box::new(PutPing(side, transfer)),
+        Form::PutPing => Box::new(PutPing::new(side, bytes, offset)),
         Form::GetReply => Box::new(Get(side, transfer)),
         Form::PutStream | Form::GetStream => {
             let window = window_for(bytes);

@@ -32,7 +32,7 @@ fn points(session: &mut Session) -> Result<()> {
         let mut setup = Setup::simple(session, 4096, Counted::Acks);
         setup.arrive = wait;
         let endpoint = Endpoint::new(session, setup)?;
-        let mut put = Many(PutPing(&endpoint, endpoint.transfer(8)));
+        let mut put = Many(PutPing::new(&endpoint, 8, 0));
         let mut wake = Many(FutexWake::new(&session.team)?);
         let workloads: &mut [&mut dyn Workload] = &mut [&mut wake, &mut put];
         let outcomes = measure(&session.team, session.plan, workloads)?;

@@ -22,7 +22,7 @@ pub fn run(session: &mut Session) -> Result<()> {
     let by_wait = endpoint(session, Wait::Eqwait)?;
     let limit = Baseline::new(session, &by_get, 8, Span::HalfTrip)?;
     let mut two_lines = Handover::two_lines(&session.team)?;
-    let mut puts = [&by_get, &by_count, &by_wait].map(|s| PutPing(s, s.transfer(8)));
+    let mut puts = [&by_get, &by_count, &by_wait].map(|side| PutPing::new(side, 8, 0));
     let mut get = Get(&by_get, by_get.transfer(8));
     let mut fetch = Atomic(&by_get, Call::Fetch);
     let [first, second, third] = &mut puts;
