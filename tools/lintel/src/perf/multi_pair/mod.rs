@@ -262,16 +262,13 @@ impl GroupEndpoint {
 
     /// Gets `n` messages, at most `window` at a time, and waits for all.
     pub fn stream_of_gets(&self, from: &Transfer, n: u64, window: u64) -> Result<()> {
-        let mut open = 0;
-        for _ in 0..n {
-            if open == window {
-                self.await_replies(window / 2)?;
-                open -= window / 2;
-            }
-            self.get(from)?;
-            open += 1;
-        }
-        self.await_replies(open)
+        let all = std::iter::repeat_n(from, n as usize);
+        in_window(
+            all,
+            window,
+            |from| self.get(from),
+            |n| self.await_replies(n),
+        )
     }
 
     /// Waits for `n` more messages.
@@ -292,18 +289,30 @@ impl GroupEndpoint {
     /// Puts `n` messages to `targets` in turn, beginning at the `first`, at most
     /// `window` of them unacknowledged, and waits for all.
     pub fn stream(&self, targets: &[Transfer], first: usize, n: u64, window: u64) -> Result<()> {
-        let mut open = 0;
         let in_turn = targets.iter().cycle().skip(first % targets.len());
-        for (_, target) in (0..n).zip(in_turn) {
-            if open == window {
-                self.await_acks(window / 2)?;
-                open -= window / 2;
-            }
-            self.put_acked(target)?;
-            open += 1;
-        }
-        self.await_acks(open)
+        let all = in_turn.take(n as usize);
+        in_window(all, window, |to| self.put_acked(to), |n| self.await_acks(n))
     }
+}
+
+/// Starts operations with all of these, at most `window` at a time, and waits for all: for half a
+/// window at once.
+fn in_window<'a>(
+    all: impl Iterator<Item = &'a Transfer>,
+    window: u64,
+    start: impl Fn(&Transfer) -> Result<()>,
+    await_ends: impl Fn(u64) -> Result<()>,
+) -> Result<()> {
+    let mut open = 0;
+    for transfer in all {
+        if open == window {
+            await_ends(window / 2)?;
+            open -= window / 2;
+        }
+        start(transfer)?;
+        open += 1;
+    }
+    await_ends(open)
 }
 
 /// As many as the figures need: what is between two nodes is between any two.
