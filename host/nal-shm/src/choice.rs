@@ -132,24 +132,16 @@ impl Threshold {
         }
     }
 
-    /// Whether the next body, of that length, goes the other way.
-    fn explores(&mut self, length: u64) -> bool {
+    /// The place of the next body, which is of that length.
+    fn next(&mut self, length: u64) -> Place {
         self.asked = self.asked.wrapping_add(1);
-        let (place, of) = self.place(length);
-        place >= of - self.in_a_row
-    }
-
-    /// Where a body of that length is among those of which the last ones explore, and how many they are.
-    fn place(&self, length: u64) -> (u32, u32) {
         let halved = (length / self.bytes.max(1)).max(1).ilog2();
         let of = self.explored << halved.min(MOST_HALVED);
-        (self.asked % of, of)
-    }
-
-    /// Whether that body explores, or is one of as many before those that do.
-    fn is_compared(&self, length: u64) -> bool {
-        let (place, of) = self.place(length);
-        place >= of - 2 * self.in_a_row
+        Place {
+            number: self.asked % of,
+            of,
+            in_a_row: self.in_a_row,
+        }
     }
 
     /// Bodies of that length that were copied and lent, in this order, `took` so long with all else,
@@ -165,10 +157,30 @@ impl Threshold {
             false => self.bytes.max(length),
         };
     }
+}
 
-    /// Whether that body follows the last one that explored.
-    fn follows_row(&self, length: u64) -> bool {
-        self.place(length).0 == 0
+/// Where a body is among those of which the last ones, in a row, go the other way.
+#[derive(Clone, Copy)]
+struct Place {
+    number: u32,
+    of: u32,
+    in_a_row: u32,
+}
+
+impl Place {
+    /// Whether it goes the other way.
+    fn explores(self) -> bool {
+        self.number >= self.of - self.in_a_row
+    }
+
+    /// Whether it explores, or is one of as many before those that do.
+    fn is_compared(self) -> bool {
+        self.number >= self.of - 2 * self.in_a_row
+    }
+
+    /// Whether it follows the last one that explored.
+    fn follows_row(self) -> bool {
+        self.number == 0
     }
 }
 
@@ -229,13 +241,16 @@ impl Choice {
             self.end_comparison();
             return is_long;
         }
-        let explores = threshold.explores(length);
+        let place = threshold.next(length);
+        let explores = place.explores();
         self.explores = explores && is_long;
         let is_lent = is_long != explores;
         let is_comparable = !self.is_streaming && !self.is_shared(length, || false);
-        let is_near_row = || self.alone.is_compared(length) || self.alone.follows_row(length);
-        if is_comparable && is_near_row() {
+        if is_comparable && (place.is_compared() || place.follows_row()) {
             self.compare_intervals(length, is_lent, clock());
+            if place.follows_row() {
+                self.end_row(length);
+            }
         } else {
             self.end_comparison();
         }
@@ -255,9 +270,11 @@ impl Choice {
     fn compare_intervals(&mut self, length: u64, is_lent: bool, at: Instant) {
         self.compares = true;
         self.intervals.sent(length, is_lent, at);
-        if self.alone.is_compared(length) {
-            return;
-        }
+    }
+
+    /// Bodies of that length have gone both ways: what that shows.
+    #[cold]
+    fn end_row(&mut self, length: u64) {
         let took = self.intervals.take();
         let (Some(took), Costs::Measured(copy)) = (took, self.costs) else {
             return;

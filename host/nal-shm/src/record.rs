@@ -1,7 +1,6 @@
 //! What a record in a ring is, and how it names lent memory.
 
 use lintel_claim::{Claim, Key, RemoteSpan};
-use lintel_memory::Pieces;
 use lintel_nal::{Arrival, Origin, Payload, RemoteLoan};
 use lintel_wire::Words;
 
@@ -56,13 +55,12 @@ pub(crate) fn remote_loan(payload: Claim) -> Option<RemoteLoan> {
         Some((payload.load_u64(at)?, payload.load_u64(at + 8)?))
     };
     let (address, nonce) = pair(0)?;
-    let key = Key { address, nonce };
-    let span = |index| pair(index).map(|(address, length)| RemoteSpan { address, length });
-    let spans = match payload.len() {
-        32 => Pieces::One(span(1)?),
-        bytes => (1..bytes / 16).filter_map(span).collect(),
-    };
-    Some(RemoteLoan { key, spans })
+    let spans = (1..payload.len() / 16).filter_map(pair);
+    let spans = spans.map(|(address, length)| RemoteSpan { address, length });
+    Some(RemoteLoan {
+        key: Key { address, nonce },
+        spans: spans.collect(),
+    })
 }
 
 pub(crate) fn message(origin: Origin, mut words: Words, payload: Payload) -> Arrival {
