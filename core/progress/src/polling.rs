@@ -10,6 +10,10 @@ use core::time::Duration;
 const WAKE_PEERS_AFTER: [Duration; 2] = [Duration::from_micros(15), Duration::from_micros(60)];
 /// How often peers are woken from then on.
 const WAKE_PEERS_EVERY: Duration = Duration::from_micros(1000);
+/// What the time between two looks at the clock counts at most. If more has passed, the caller didn't
+/// run, and the peer may well have looked meanwhile: who woke it for that would interrupt it, and
+/// would soon be woken for the same reason.
+const MOST_BETWEEN_LOOKS: Duration = Duration::from_micros(5);
 /// Polls in vain between two looks at the clock: a microsecond, or twenty in a program that yields its
 /// processor between them.
 const POLLS_PER_LOOK_AT_PEERS: u32 = 32;
@@ -26,8 +30,10 @@ const POLLS_PER_LOOK_AT_CLOCK: u32 = 64;
 pub struct Polling {
     /// Polls since one has found something.
     in_vain: u32,
-    /// When a look at the clock first followed that poll, and how often peers were woken since.
-    since: Duration,
+    /// How long callers have polled since a look at the clock first followed that poll, when the last
+    /// look was, and how often peers were woken since.
+    polled: Duration,
+    looked: Duration,
     wakes: u32,
     /// How long callers poll before they yield.
     spin: SpinLimit,
@@ -64,13 +70,15 @@ impl Polling {
     #[inline(never)]
     fn wakes_peers(&mut self, is_first: bool, now: Duration) -> bool {
         if is_first {
-            (self.since, self.wakes) = (now, 0);
+            (self.polled, self.looked, self.wakes) = (Duration::ZERO, now, 0);
         }
+        self.polled += now.saturating_sub(self.looked).min(MOST_BETWEEN_LOOKS);
+        self.looked = now;
         let due = match WAKE_PEERS_AFTER.get(self.wakes as usize) {
             Some(after) => *after,
             None => WAKE_PEERS_EVERY * (self.wakes - 1),
         };
-        let is_due = now.saturating_sub(self.since) >= due;
+        let is_due = self.polled >= due;
         self.wakes = self.wakes.saturating_add(u32::from(is_due));
         is_due
     }
@@ -180,6 +188,19 @@ mod tests {
             })
             .collect();
         assert_eq!(woken, [192, 384]);
+    }
+
+    #[test]
+    fn time_in_which_the_caller_didnt_run_has_no_peer_woken() {
+        let mut polling = Polling::default();
+        let now = |polls: u32| match polls {
+            0..100 => POLL * polls,
+            _ => POLL * polls + Duration::from_millis(1),
+        };
+        let woken: Vec<u32> = (1..=700)
+            .filter(|polls| polling.on_nothing(1, || now(*polls)))
+            .collect();
+        assert_eq!(woken, [192, 640]);
     }
 
     #[test]
