@@ -39,7 +39,7 @@ mod watcher;
 
 pub use backlog::{Retries, RoomNext, RoomWait};
 pub use deferral::Deferral;
-pub use machine::{BellOrder, HelperNext, Limits, Orders, Progress, Sleeper};
+pub use machine::{BellOrder, HelperNext, Interval, Limits, Orders, Progress, Sleeper};
 pub use polling::{Polling, Wait, WaitNext};
 pub use sleep::{RETRY, SLEEP_BEFORE_BARRIER, SleepStep};
 pub use spin::SpinLimit;

@@ -40,10 +40,18 @@ pub struct Orders {
 pub struct Limits {
     /// Polls since the bell was armed after which it is disarmed.
     pub disarm_after: u32,
+    /// Or bytes that callers have moved since then: a poll that moves long bodies takes as long as many.
+    pub disarm_after_bytes: u64,
     /// How soon the helper looks whether callers still poll.
     pub interval: Duration,
     /// The look that comes last if each comes twice as late as the one before.
     pub longest_interval: Duration,
+    /// How often the helper sleeps for that long, or where only its looks find what the network brings
+    /// for any interval, until it makes progress although callers poll.
+    pub naps: u32,
+    /// How much later still that look may come where peers can ring: until the system's clock
+    /// ticks, at 250 Hz or more.
+    pub slack: Duration,
     /// If it is known what a look costs, the first one comes after so many times that at the
     /// earliest, within the limits above.
     pub first_per_cost: u32,
@@ -59,9 +67,20 @@ pub enum HelperNext {
     /// Look again when [`Retries`](crate::Retries) says: a message is queued.
     Retry,
     /// Look again after this interval: a caller polls.
-    PollAgain(Duration),
+    PollAgain(Interval),
     /// Sleep until the bell rings, or until something is due.
     Sleep,
+}
+
+/// When the helper looks next, by itself.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Interval {
+    /// It sleeps so often until then, as long as callers poll.
+    pub naps: u32,
+    /// At least for so long each time.
+    pub least: Duration,
+    /// So much longer if that saves the system a timer (`PR_SET_TIMERSLACK` of prctl(2)).
+    pub slack: Duration,
 }
 
 /// Who polls, who sleeps, and who is rung. `T` is a point in time of the owner's clock.
@@ -138,17 +157,20 @@ impl<T: Copy + Ord> Progress<T> {
         }
     }
 
-    /// A caller polls. `armed` says whether a sender would ring; returns whether to
+    /// A caller polls. `armed` says whether a sender would ring, `moved` how many bytes of bodies
+    /// callers have moved since the helper last looked; returns whether to
     /// [`disarm`](Self::disarm) the bell.
     #[inline(always)]
-    pub fn on_poll(&mut self, armed: bool) -> bool {
+    pub fn on_poll(&mut self, armed: bool, moved: impl FnOnce() -> u64) -> bool {
         let callers = &mut self.callers;
         callers.polled_for_helper = true;
         callers.polled_for_watcher = true;
         if !armed {
             return false;
         }
-        if callers.polls_since_armed < self.limits.disarm_after {
+        if moved() >= self.limits.disarm_after_bytes {
+            callers.polls_since_armed = self.limits.disarm_after;
+        } else if callers.polls_since_armed < self.limits.disarm_after {
             callers.polls_since_armed += 1;
         }
         callers.polls_since_armed == self.limits.disarm_after && callers.asleep == 0
@@ -390,11 +412,21 @@ impl<T: Copy + Ord> Progress<T> {
 
     /// A helper that looks interrupts the thread that uses its processor, so each look comes
     /// twice as late as the one before.
-    fn next_interval(&mut self) -> Duration {
-        let interval = self.helper.interval;
-        self.helper.looks_seldom = interval > self.helper.first_interval;
-        self.helper.interval = (interval * 2).min(self.helper.last_interval);
-        interval
+    fn next_interval(&mut self) -> Interval {
+        let least = self.helper.interval;
+        self.helper.looks_seldom = least > self.helper.first_interval;
+        self.helper.interval = (least * 2).min(self.helper.last_interval);
+        let Limits {
+            naps,
+            longest_interval,
+            ..
+        } = self.limits;
+        let (naps, slack) = match &self.watcher {
+            None if least < longest_interval => (1, Duration::ZERO),
+            None => (naps, self.limits.slack),
+            Some(_) => (naps, Duration::ZERO),
+        };
+        Interval { naps, least, slack }
     }
 }
 
@@ -402,8 +434,11 @@ impl Default for Limits {
     fn default() -> Limits {
         Limits {
             disarm_after: 64,
+            disarm_after_bytes: 128 << 10,
             interval: Duration::from_micros(200),
             longest_interval: Duration::from_micros(1600),
+            naps: 8,
+            slack: Duration::from_millis(4),
             first_per_cost: 16,
             last_per_cost: 64,
             watcher_yields: 256,

@@ -2,7 +2,8 @@
 
 use core::time::Duration;
 use lintel_progress::{
-    BellOrder, HelperNext, Limits, Orders, Progress, SleepStep, Sleeper, WatcherLook, WatcherNext,
+    BellOrder, HelperNext, Interval, Limits, Orders, Progress, SleepStep, Sleeper, WatcherLook,
+    WatcherNext,
 };
 
 type Machine = Progress<u32>;
@@ -29,6 +30,12 @@ fn with_watcher() -> Machine {
     machine
 }
 
+/// On time, after so many naps.
+fn poll_again(naps: u32, least: Duration) -> HelperNext {
+    let slack = Duration::ZERO;
+    HelperNext::PollAgain(Interval { naps, least, slack })
+}
+
 fn arms(orders: Orders) -> Option<Sleeper> {
     match orders.bell {
         Some(BellOrder::Arm(sleeper)) => Some(sleeper),
@@ -40,19 +47,19 @@ fn arms(orders: Orders) -> Option<Sleeper> {
 fn a_caller_that_polls_for_long_disarms_the_bell_and_wakes_the_helper() {
     let mut machine = machine();
     let disarm_after = Limits::default().disarm_after;
-    let polls = (1..=disarm_after).filter(|_| machine.on_poll(true));
+    let polls = (1..=disarm_after).filter(|_| machine.on_poll(true, || 0));
     assert_eq!(polls.collect::<Vec<u32>>(), [disarm_after]);
     let orders = machine.disarm();
     assert_eq!(orders.bell, Some(BellOrder::Disarm));
     assert!(orders.wake_helper, "it notices when the caller stops");
-    assert!(!machine.on_poll(false), "nothing is left to disarm");
+    assert!(!machine.on_poll(false, || 0), "nothing is left to disarm");
 }
 
 #[test]
 fn the_bell_stays_armed_while_another_caller_sleeps() {
     let mut machine = machine();
     assert_eq!(arms(machine.begin_sleep()), Some(Sleeper::Caller));
-    assert!(!(0..1000).any(|_| machine.on_poll(true)));
+    assert!(!(0..1000).any(|_| machine.on_poll(true, || 0)));
     let orders = machine.end_sleep();
     assert_eq!(
         orders,
@@ -61,29 +68,46 @@ fn the_bell_stays_armed_while_another_caller_sleeps() {
             ..NOTHING
         }
     );
-    assert!(machine.on_poll(true));
+    assert!(machine.on_poll(true, || 0));
+}
+
+#[test]
+fn a_poll_in_which_callers_have_moved_long_bodies_disarms_the_bell_at_once() {
+    let mut machine = machine();
+    let long = Limits::default().disarm_after_bytes;
+    assert!(!machine.on_poll(true, || long - 1));
+    assert!(
+        !machine.on_poll(false, || long),
+        "nothing is left to disarm"
+    );
+    assert!(machine.on_poll(true, || long));
+    let _ = (machine.disarm(), machine.begin_sleep());
+    assert!(!machine.on_poll(true, || long), "a caller sleeps on it");
 }
 
 #[test]
 fn the_helper_polls_while_callers_do_then_arms_the_bell_and_sleeps() {
     let mut machine = machine();
     let interval = Limits::default().interval;
-    for factor in [1, 2, 4, 8, 8] {
-        machine.on_poll(false);
+    for factor in [1, 2, 4] {
+        machine.on_poll(false, || 0);
         let (orders, next) = machine.on_helper_looked(false);
-        assert_eq!(next, HelperNext::PollAgain(interval * factor));
+        assert_eq!(next, poll_again(1, interval * factor));
         assert_eq!(orders, NOTHING);
+    }
+    for _ in 0..2 {
+        machine.on_poll(false, || 0);
+        let (_, next) = machine.on_helper_looked(false);
+        let Limits { naps, slack, .. } = Limits::default();
+        let least = Limits::default().longest_interval;
+        assert_eq!(next, HelperNext::PollAgain(Interval { naps, least, slack }));
     }
     let (orders, next) = machine.on_helper_looked(false);
     assert_eq!(next, HelperNext::Sleep, "nobody has polled");
     assert_eq!(arms(orders), Some(Sleeper::Helper));
-    machine.on_poll(false);
+    machine.on_poll(false, || 0);
     let (_, next) = machine.on_helper_looked(false);
-    assert_eq!(
-        next,
-        HelperNext::PollAgain(interval),
-        "intervals start anew"
-    );
+    assert_eq!(next, poll_again(1, interval), "intervals start anew");
 }
 
 #[test]
@@ -91,7 +115,7 @@ fn a_caller_that_leaves_a_transfer_has_the_helper_look_soon_and_often() {
     let mut machine = machine();
     let interval = Limits::default().interval;
     let look = |machine: &mut Machine| {
-        machine.on_poll(false);
+        machine.on_poll(false, || 0);
         machine.on_helper_looked(false).1
     };
     assert_eq!(
@@ -99,17 +123,32 @@ fn a_caller_that_leaves_a_transfer_has_the_helper_look_soon_and_often() {
         NOTHING,
         "a helper that sleeps is rung as ever"
     );
-    assert_eq!(look(&mut machine), HelperNext::PollAgain(interval));
+    assert_eq!(look(&mut machine), poll_again(1, interval));
     assert_eq!(machine.hurry_helper(), NOTHING, "it looks soon");
-    assert_eq!(look(&mut machine), HelperNext::PollAgain(interval));
-    assert_eq!(look(&mut machine), HelperNext::PollAgain(interval * 2));
+    assert_eq!(look(&mut machine), poll_again(1, interval));
+    assert_eq!(look(&mut machine), poll_again(1, interval * 2));
     assert!(machine.helper_looks_seldom());
     assert!(machine.hurry_helper().wake_helper);
     assert!(!machine.hurry_helper().wake_helper, "it was rung");
     for _ in 0..4 {
         machine.restart_intervals();
-        assert_eq!(look(&mut machine), HelperNext::PollAgain(interval));
+        assert_eq!(look(&mut machine), poll_again(1, interval));
         assert!(!machine.helper_looks_seldom());
+    }
+}
+
+#[test]
+fn no_look_is_late_where_only_looks_find_what_the_network_brings() {
+    let mut machine = with_watcher();
+    machine.set_look_cost(Duration::from_secs(1));
+    let _ = machine.on_helper_looked(false);
+    for _ in 0..8 {
+        machine.on_poll(false, || 0);
+        let (_, next) = machine.on_helper_looked(false);
+        assert_eq!(
+            next,
+            poll_again(Limits::default().naps, Limits::default().longest_interval)
+        );
     }
 }
 
@@ -117,9 +156,12 @@ fn a_caller_that_leaves_a_transfer_has_the_helper_look_soon_and_often() {
 fn intervals_stay_short_where_a_watcher_is_parked_meanwhile() {
     let mut machine = with_watcher();
     for _ in 0..4 {
-        machine.on_poll(false);
+        machine.on_poll(false, || 0);
         let (_, next) = machine.on_helper_looked(false);
-        assert_eq!(next, HelperNext::PollAgain(Limits::default().interval));
+        assert_eq!(
+            next,
+            poll_again(Limits::default().naps, Limits::default().interval)
+        );
     }
 }
 
@@ -128,9 +170,9 @@ fn intervals(mut machine: Machine, cost: Duration) -> [Duration; 2] {
     machine.set_look_cost(cost);
     let _ = machine.on_helper_looked(false);
     let next = (0..8).map(|_| {
-        machine.on_poll(false);
+        machine.on_poll(false, || 0);
         match machine.on_helper_looked(false).1 {
-            HelperNext::PollAgain(interval) => interval,
+            HelperNext::PollAgain(interval) => interval.least,
             other => panic!("callers poll, and it is to {other:?}"),
         }
     });
@@ -165,18 +207,18 @@ fn the_more_a_look_costs_the_later_it_comes() {
 fn the_helper_tries_again_soon_what_found_no_room() {
     let mut machine = machine();
     assert_eq!(machine.on_helper_looked(true), (NOTHING, HelperNext::Retry));
-    machine.on_poll(false);
+    machine.on_poll(false, || 0);
     assert_eq!(machine.on_helper_looked(true), (NOTHING, HelperNext::Retry));
 }
 
 #[test]
 fn the_helper_sleeps_once_the_thread_that_polls_says_that_it_stops() {
     let mut machine = machine();
-    machine.on_poll(false);
+    machine.on_poll(false, || 0);
     assert_eq!(arms(machine.stop_polling()), Some(Sleeper::Helper));
     assert_eq!(machine.on_helper_looked(false).1, HelperNext::Sleep);
     machine.resume_polling();
-    machine.on_poll(true);
+    machine.on_poll(true, || 0);
     let (_, next) = machine.on_helper_looked(false);
     assert!(matches!(next, HelperNext::PollAgain(_)));
 }
@@ -184,7 +226,7 @@ fn the_helper_sleeps_once_the_thread_that_polls_says_that_it_stops() {
 #[test]
 fn the_helper_leaves_the_bell_to_a_caller_that_sleeps() {
     let mut machine = machine();
-    machine.on_poll(false);
+    machine.on_poll(false, || 0);
     let _ = machine.begin_sleep();
     let (orders, next) = machine.on_helper_looked(false);
     assert_eq!((orders, next), (NOTHING, HelperNext::Sleep));
@@ -239,13 +281,13 @@ fn without_a_network_nobody_is_unparked() {
 fn the_watcher_parks_while_callers_poll_unless_they_leave_the_network_to_it() {
     let mut machine = with_watcher();
     assert!(machine.on_network_idle().unpark_watcher);
-    machine.on_poll(false);
+    machine.on_poll(false, || 0);
     let idle = WatcherLook::Polled {
         idle: true,
         queued: false,
     };
     assert_eq!(machine.on_watcher_looked(idle).1, WatcherNext::Watch);
-    machine.on_poll(false);
+    machine.on_poll(false, || 0);
     let (orders, next) = machine.on_watcher_looked(ALL);
     assert_eq!(next, WatcherNext::Park);
     assert!(orders.wake_helper, "it notices when callers stop");
@@ -256,7 +298,7 @@ fn the_watcher_parks_while_callers_poll_unless_they_leave_the_network_to_it() {
 #[test]
 fn the_watcher_doesnt_park_for_callers_that_sleep() {
     let mut machine = with_watcher();
-    machine.on_poll(false);
+    machine.on_poll(false, || 0);
     let _ = machine.begin_sleep();
     assert_eq!(machine.on_watcher_looked(ALL).1, WatcherNext::Watch);
 }

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 use lintel_progress::{
-    BellOrder, HelperNext, Limits, Orders, Progress, Sleeper, WatcherLook, WatcherNext,
+    BellOrder, HelperNext, Interval, Limits, Orders, Progress, Sleeper, WatcherLook, WatcherNext,
 };
 
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -179,7 +179,11 @@ impl Oracle {
             let limits = Limits::default();
             let doubled = 1 << self.intervals().min(8);
             let interval = (limits.interval * doubled).min(LOOK_COST * limits.last_per_cost);
-            let next = HelperNext::PollAgain(interval);
+            let next = HelperNext::PollAgain(Interval {
+                naps: limits.naps,
+                least: interval,
+                slack: Duration::ZERO,
+            });
             return (Orders::default(), Next::Helper(next));
         }
         let orders = match self.asleep() {
@@ -220,7 +224,7 @@ fn carry_out(machine: &mut Progress<u32>, event: Event) -> (Orders, Next) {
     let nothing = Orders::default();
     let orders = match event {
         Event::Poll(armed) => {
-            let next = match machine.on_poll(armed) {
+            let next = match machine.on_poll(armed, || 0) {
                 true => Next::CanDisarm,
                 false => Next::Nothing,
             };

@@ -151,7 +151,7 @@ impl State {
 }
 
 fn poll(state: &mut State) -> String {
-    match state.machine.on_poll(state.armed.is_some()) {
+    match state.machine.on_poll(state.armed.is_some(), || 0) {
         true => {
             let orders = state.machine.disarm();
             state.carry_out(orders)

@@ -44,6 +44,7 @@ pub use lintel_progress::Sleeper;
 pub use registration::{Watch, remove_all_stale, shared_memory_of};
 pub use sched::{
     favour_latency, pinned_processor, this_processor, timed_sleep_cost, with_signals_blocked,
+    with_timer_slack,
 };
 pub use segment::{OpenError, Segment};
 pub use shareable::{ConvertError, PeerMemory, ShareablePlace, shareable};

@@ -1,7 +1,8 @@
 //! How the library's own threads run: soon after they wake, and without signals.
 
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity, set_current_timer_slack};
 use std::mem::MaybeUninit;
+use std::num::NonZeroU64;
 use std::ptr::null_mut;
 use std::time::{Duration, Instant};
 
@@ -23,8 +24,8 @@ struct Attributes {
 /// The shortest turn that the system grants, ns.
 const SHORT_TURN: u64 = 100_000;
 
-/// How much later than asked the system may wake the thread from a sleep, ns; 50,000 else.
-const TIMER_SLACK: libc::c_ulong = 1_000;
+/// How much later than asked the system may wake the thread from a sleep; 50 µs else.
+const TIMER_SLACK: Duration = Duration::from_micros(1);
 
 /// Sleeps of which one is disturbed by nothing else, as a rule, and the time after which none begins.
 const TIMED_SLEEPS: u32 = 4;
@@ -59,11 +60,29 @@ pub fn favour_latency(busy: Option<usize>) {
     };
     // SAFETY: 0 is the calling thread; the structure has the size that it states.
     unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &attributes, 0) };
-    // SAFETY: takes numbers, and changes the calling thread's timers only.
-    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, TIMER_SLACK) };
+    set_timer_slack(TIMER_SLACK);
     if !run_on(|processor| Some(processor) != busy) {
         run_on(|_| true);
     }
+}
+
+/// Calls `sleep`, in which the sleeps of the calling thread, which has timers [on
+/// time](favour_latency), may end so much later than asked. One that ends with an interrupt that comes
+/// anyway, as that of the system's clock, needs no timer of its own. In a virtual machine whose timers
+/// trap, that is most of what it takes from the thread that uses the processor.
+pub fn with_timer_slack<R>(slack: Duration, sleep: impl FnOnce() -> R) -> R {
+    if slack.is_zero() {
+        return sleep();
+    }
+    set_timer_slack(slack);
+    let slept = sleep();
+    set_timer_slack(TIMER_SLACK);
+    slept
+}
+
+fn set_timer_slack(slack: Duration) {
+    // One that the system refuses leaves sleeps as they are.
+    let _ = set_current_timer_slack(NonZeroU64::new(slack.as_nanos() as u64));
 }
 
 /// What it takes to sleep for a moment and to be woken by the timer, which a thread that is

@@ -188,7 +188,7 @@ impl Core<LocalProcess> {
         }
         self.receives_stream = !std::mem::take(&mut self.transports.sent);
         self.wakeup.poll_found();
-        if self.wakeup.end_poll() {
+        if self.end_poll() {
             self.wakeup.disarm_bell();
         }
     }

@@ -340,7 +340,13 @@ impl<O: Owner> Core<O> {
                 self.wakeup.network_is_idle();
             }
         }
-        self.wakeup.end_poll()
+        self.end_poll()
+    }
+
+    /// A caller has polled; whether the bell can be disarmed.
+    #[inline(always)]
+    pub(crate) fn end_poll(&mut self) -> bool {
+        self.wakeup.end_poll(|| self.transports.moved_by_callers)
     }
 
     #[cold]

@@ -7,9 +7,9 @@ use crate::thread::spawn;
 use crate::waiting::time_until;
 use lintel_nal::{Nal, Wake};
 use lintel_presence::{
-    Bell, LastLook, Sleeper, favour_latency, pinned_processor, timed_sleep_cost,
+    Bell, LastLook, Sleeper, favour_latency, pinned_processor, timed_sleep_cost, with_timer_slack,
 };
-use lintel_progress::{HelperNext, Retries};
+use lintel_progress::{HelperNext, Interval, Retries};
 use std::io;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
@@ -48,7 +48,8 @@ fn run<O: Owner>(library: &Library<O>) {
                 knows_cost = true;
             }
             HelperNext::PollAgain(interval) => {
-                sleep_while_callers_poll(library, &bell, rings, interval);
+                let sleep = || sleep_while_callers_poll(library, &bell, rings, interval);
+                with_timer_slack(interval.slack, sleep);
             }
             HelperNext::Sleep => {
                 bell.fall_asleep(Sleeper::Helper, rings, || {
@@ -60,21 +61,20 @@ fn run<O: Owner>(library: &Library<O>) {
     }
 }
 
-/// Intervals after which the helper makes progress although callers poll.
-const INTERVALS: u32 = 8;
-
-/// Sleeps for some intervals, as long as callers poll in each and nobody rings. It doesn't take
+/// Sleeps some times, as long as callers poll in each and nobody rings. It doesn't take
 /// the core's lock for that, which is biased to who polls.
 fn sleep_while_callers_poll<O: Owner>(
     library: &Library<O>,
     bell: &Bell,
     rings: u32,
-    interval: Duration,
+    interval: Interval,
 ) {
-    for _ in 0..INTERVALS {
+    for _ in 0..interval.naps {
         library.polled.store(false, Ordering::Relaxed);
-        bell.sleep(Sleeper::Helper, rings, Some(interval));
-        if !library.polled.load(Ordering::Relaxed) || bell.rings(Sleeper::Helper) != rings {
+        bell.sleep(Sleeper::Helper, rings, Some(interval.least));
+        // One that moves long bodies is inside for longer.
+        let polls = || library.polled.load(Ordering::Relaxed) || library.core.is_locked();
+        if !polls() || bell.rings(Sleeper::Helper) != rings {
             break;
         }
     }
@@ -100,6 +100,7 @@ fn service<O: Owner>(core: &mut Core<O>) -> Option<(HelperNext, u64)> {
     if core.transports.nal.needs_progress() {
         core.wakeup.restart_intervals();
     }
+    core.transports.moved_by_callers = 0;
     let next = core.wakeup.helper_looked(queued);
     if next == HelperNext::Sleep {
         let deadline = core.next_due(awaits_peers);

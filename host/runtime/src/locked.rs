@@ -158,7 +158,7 @@ impl<O: Owner> Library<O> {
     pub(crate) fn count_looks(&self, core: &mut Core<O>) {
         if self.lookout.take_looks() > 0 {
             // They look only while the bell is disarmed, so there is nothing to disarm.
-            core.wakeup.end_poll();
+            core.end_poll();
         }
     }
 

@@ -47,6 +47,8 @@ pub struct Transports {
     lent: u64,
     /// Bodies that were moved for peers so far, modulo 2^32.
     moved: u32,
+    /// Bytes of lent bodies that callers have moved since the helper last looked.
+    pub(crate) moved_by_callers: u64,
 }
 
 /// Bodies that are moved for peers, of which for one it is looked whether they could have moved it
@@ -73,6 +75,7 @@ impl Transports {
             awaited: None,
             lent: 0,
             moved: 0,
+            moved_by_callers: 0,
         }
     }
 
@@ -293,11 +296,13 @@ impl Transports {
         loan: &RemoteLoan,
         to: &[Claim],
     ) -> Result<u64, MoveError> {
-        if origin.process == self.me {
+        let fetched = if origin.process == self.me {
             self.loopback.fetch(origin, loan, to)
         } else {
             self.nal.fetch(origin, loan, to)
-        }
+        };
+        self.count_moved(&fetched);
+        fetched
     }
 
     /// Fills what the sender of a message has lent to be filled.
@@ -307,10 +312,18 @@ impl Transports {
         from: &[Claim],
         loan: &RemoteLoan,
     ) -> Result<u64, MoveError> {
-        if origin.process == self.me {
+        let filled = if origin.process == self.me {
             self.loopback.fill(origin, from, loan)
         } else {
             self.nal.fill(origin, from, loan)
+        };
+        self.count_moved(&filled);
+        filled
+    }
+
+    fn count_moved(&mut self, moved: &Result<u64, MoveError>) {
+        if let (false, Ok(bytes)) = (self.holds_answers, moved) {
+            self.moved_by_callers += bytes;
         }
     }
 

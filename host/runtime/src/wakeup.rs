@@ -92,10 +92,11 @@ impl Wakeup {
         self.polling.on_yielded(took);
     }
 
-    /// A caller has polled; whether the bell can be [disarmed](Self::disarm_bell).
+    /// A caller has polled; callers have moved so many bytes of bodies since the helper last looked.
+    /// Whether the bell can be [disarmed](Self::disarm_bell).
     #[inline(always)]
-    pub(crate) fn end_poll(&mut self) -> bool {
-        self.progress.on_poll(self.bell.is_armed())
+    pub(crate) fn end_poll(&mut self, moved: impl FnOnce() -> u64) -> bool {
+        self.progress.on_poll(self.bell.is_armed(), moved)
     }
 
     /// A caller polls all the time: senders needn't ring.
@@ -324,7 +325,7 @@ mod tests {
         let mut wakeup = wakeup();
         wakeup.wake_helper();
         while !wakeup.helper_looks_seldom() {
-            wakeup.end_poll();
+            wakeup.end_poll(|| 0);
             assert!(matches!(
                 wakeup.helper_looked(false),
                 HelperNext::PollAgain(_)
@@ -342,8 +343,8 @@ mod tests {
         let mut wakeup = wakeup();
         assert_eq!(wakeup.helper_looked(false), HelperNext::Sleep);
         assert!(wakeup.bell.is_armed());
-        assert!((0..1000).any(|_| wakeup.end_poll()));
+        assert!((0..1000).any(|_| wakeup.end_poll(|| 0)));
         wakeup.disarm_bell();
-        assert!(!wakeup.end_poll(), "nothing is left to disarm");
+        assert!(!wakeup.end_poll(|| 0), "nothing is left to disarm");
     }
 }

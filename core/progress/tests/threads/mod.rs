@@ -345,7 +345,7 @@ impl State {
                     let orders = next.machine.on_network_idle();
                     next.carry_out(orders);
                 }
-                if next.machine.on_poll(self.armed.is_some()) {
+                if next.machine.on_poll(self.armed.is_some(), || 0) {
                     let orders = next.machine.disarm();
                     next.carry_out(orders);
                 }
