@@ -15,6 +15,7 @@
 
 use crate::barrier::barrier;
 use crate::header::{HELPER_BUT_FOR_ACKNOWLEDGEMENTS, Header, OWNER_ENDED, SLEEPER_BITS};
+use crate::sched::BatchThread;
 use crate::segment::Segment;
 use lintel_progress::{SLEEP_BEFORE_BARRIER, SleepStep, Sleeper};
 use rustix::thread::futex;
@@ -39,6 +40,7 @@ pub struct Bell {
     segment: Arc<Segment>,
     /// Whether the last sleep of the helper, and of a caller, was so short that a nap is enough.
     was_short: Arc<[AtomicBool; 2]>,
+    helper: Arc<BatchThread>,
     /// How often it was armed, above the bits that say for whom.
     armings: Arc<AtomicU32>,
 }
@@ -49,6 +51,7 @@ impl Bell {
         Bell {
             segment,
             was_short: Arc::default(),
+            helper: Arc::default(),
             armings: Arc::default(),
         }
     }
@@ -181,6 +184,23 @@ impl Bell {
     /// Wakes a sleeper of this process.
     pub fn wake(&self, sleeper: Sleeper) {
         futex_wake(self.word(sleeper));
+    }
+
+    /// The calling thread is the helper.
+    pub fn set_helper_thread(&self) {
+        self.helper.is_this();
+    }
+
+    /// Wakes the helper, which preempts no thread for once: where all processors are in use it runs at
+    /// the end of a turn. Awake, it calls [`end_batch`](Self::end_batch).
+    pub fn wake_helper_as_batch(&self) {
+        self.helper.set_batch();
+        self.wake(Sleeper::Helper);
+    }
+
+    /// The helper, which calls this, is awake: it preempts others again when it is woken.
+    pub fn end_batch(&self) {
+        self.helper.end_batch();
     }
 
     fn word(&self, sleeper: Sleeper) -> &AtomicU32 {

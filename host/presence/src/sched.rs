@@ -1,9 +1,12 @@
 //! How the library's own threads run: soon after they wake, and without signals.
 
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity, set_current_timer_slack};
+use rustix::thread::{
+    CpuSet, Pid, gettid, sched_getaffinity, sched_setaffinity, set_current_timer_slack,
+};
 use std::mem::MaybeUninit;
 use std::num::NonZeroU64;
 use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
 /// `struct sched_attr` of the system, in its first published form.
@@ -53,16 +56,56 @@ pub fn pinned_processor() -> Option<usize> {
 /// process's set but `busy`, where the application computes; on that too if there is no other.
 /// All are requests; if the system knows no short turns nothing changes.
 pub fn favour_latency(busy: Option<usize>) {
-    let attributes = Attributes {
-        size: size_of::<Attributes>() as u32,
-        runtime: SHORT_TURN,
-        ..Attributes::default()
-    };
-    // SAFETY: 0 is the calling thread; the structure has the size that it states.
-    unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &attributes, 0) };
+    take_short_turns(None, libc::SCHED_OTHER);
     set_timer_slack(TIMER_SLACK);
     if !run_on(|processor| Some(processor) != busy) {
         run_on(|_| true);
+    }
+}
+
+/// Has a thread of this process, or the calling one, take short turns under that policy.
+fn take_short_turns(thread: Option<Pid>, policy: libc::c_int) {
+    let attributes = Attributes {
+        size: size_of::<Attributes>() as u32,
+        policy: policy as u32,
+        runtime: SHORT_TURN,
+        ..Attributes::default()
+    };
+    let thread = Pid::as_raw(thread);
+    // SAFETY: 0 is the calling thread; the structure has the size that it states.
+    unsafe { libc::syscall(libc::SYS_sched_setattr, thread, &attributes, 0) };
+}
+
+/// A thread that others can have wake without preempting any: under the policy `SCHED_BATCH` (sched(7))
+/// it waits for the end of a turn where all its processors are in use.
+#[derive(Default)]
+pub(crate) struct BatchThread {
+    /// 0 until it is known.
+    thread: AtomicI32,
+    is_batch: AtomicBool,
+}
+
+impl BatchThread {
+    /// The calling thread is the one.
+    pub(crate) fn is_this(&self) {
+        let thread = gettid().as_raw_nonzero().get();
+        self.thread.store(thread, Ordering::Release);
+    }
+
+    /// When it wakes next, it preempts no thread. The caller wakes it after that.
+    pub(crate) fn set_batch(&self) {
+        if let Some(thread) = Pid::from_raw(self.thread.load(Ordering::Acquire)) {
+            take_short_turns(Some(thread), libc::SCHED_BATCH);
+            // In this order: it may be awake, and takes back only what it finds here.
+            self.is_batch.store(true, Ordering::Release);
+        }
+    }
+
+    /// The thread, which calls this, is awake: it preempts others again when it wakes.
+    pub(crate) fn end_batch(&self) {
+        if self.is_batch.swap(false, Ordering::Acquire) {
+            take_short_turns(None, libc::SCHED_OTHER);
+        }
     }
 }
 
@@ -149,5 +192,26 @@ mod tests {
         let terminate = 1 << (libc::SIGTERM - 1);
         assert_eq!(inside & terminate, terminate, "{inside:#x}");
         assert_eq!(blocked(), before);
+    }
+
+    fn policy() -> libc::c_int {
+        // SAFETY: takes a number, and changes nothing.
+        unsafe { libc::sched_getscheduler(0) }
+    }
+
+    #[test]
+    fn a_thread_is_a_batch_thread_until_it_is_awake() {
+        let thread = BatchThread::default();
+        thread.set_batch();
+        assert_eq!(
+            policy(),
+            libc::SCHED_OTHER,
+            "it isn't known which one it is"
+        );
+        thread.is_this();
+        thread.set_batch();
+        assert_eq!(policy(), libc::SCHED_BATCH);
+        thread.end_batch();
+        assert_eq!(policy(), libc::SCHED_OTHER);
     }
 }

@@ -26,10 +26,12 @@ pub(crate) fn start<O: Owner>(library: LibraryRef<O>) -> io::Result<JoinHandle<(
 
 fn run<O: Owner>(library: &Library<O>) {
     let Some(bell) = library.bell() else { return };
+    bell.set_helper_thread();
     let mut knows_cost = false;
     let mut retries = Retries::default();
     loop {
         let rings = bell.rings(Sleeper::Helper);
+        bell.end_batch();
         let serve = |core: &mut Core<O>| {
             library.count_looks(core);
             service(core)

@@ -11,6 +11,10 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+/// How long a caller is awake at most between two sleeps that counts as one that soon sleeps again: a
+/// millisecond of polling, and another one.
+const BRIEF: Duration = Duration::from_millis(2);
+
 /// The state of all that poll and sleep, under the core's lock. Each method carries out the
 /// orders of the event that it is named for.
 pub(crate) struct Wakeup {
@@ -23,6 +27,9 @@ pub(crate) struct Wakeup {
     shows_wait: bool,
     /// Times are counted from then on.
     opened: Instant,
+    /// When a caller has last woken, and whether it slept again soon the last time.
+    woke: Option<Duration>,
+    was_brief: bool,
     /// `None` if the network has no descriptor.
     watcher: Option<Watcher>,
 }
@@ -36,6 +43,8 @@ impl Wakeup {
             polling: Polling::default(),
             shows_wait: false,
             opened: Instant::now(),
+            woke: None,
+            was_brief: false,
             watcher: None,
         }
     }
@@ -128,13 +137,23 @@ impl Wakeup {
 
     /// A caller is about to sleep.
     pub(crate) fn begin_sleep(&mut self) {
+        let now = self.now();
+        self.was_brief = self
+            .woke
+            .is_some_and(|woke| now.saturating_sub(woke) < BRIEF);
         let orders = self.progress.begin_sleep();
         self.carry_out(orders);
     }
 
-    /// A caller has slept; whether another one still sleeps, for which the bell is now armed.
+    /// A caller has slept; whether another one still sleeps, for which the bell is now armed. The
+    /// helper is woken, but where the caller is likely to sleep again soon, it preempts no thread: neither
+    /// the caller, which has a message to answer, nor a peer that waits for that on another processor.
     pub(crate) fn end_sleep(&mut self) -> bool {
-        let orders = self.progress.end_sleep();
+        self.woke = Some(self.now());
+        let mut orders = self.progress.end_sleep();
+        if self.was_brief && std::mem::take(&mut orders.wake_helper) {
+            self.bell.wake_helper_as_batch();
+        }
         self.carry_out(orders);
         orders.bell.is_some()
     }
@@ -318,6 +337,19 @@ mod tests {
         assert_eq!(rings(&wakeup), [helper + 1, caller]);
         wakeup.disarm_bell();
         assert!(!wakeup.bell.is_armed());
+    }
+
+    #[test]
+    fn a_caller_that_soon_sleeps_again_rings_the_helper_as_any_other() {
+        let mut wakeup = wakeup();
+        for is_again in [false, true] {
+            assert_eq!(wakeup.helper_looked(false), HelperNext::Sleep);
+            let [helper, caller] = rings(&wakeup);
+            wakeup.begin_sleep();
+            assert_eq!(wakeup.was_brief, is_again);
+            assert!(!wakeup.end_sleep());
+            assert_eq!(rings(&wakeup), [helper + 1, caller]);
+        }
     }
 
     #[test]
