@@ -126,6 +126,19 @@ fn two_ranks_on_two_nodes_are_held_against_bare_datagrams() {
 }
 
 #[test]
+fn a_server_that_sleeps_is_measured_beside_a_futex() {
+    let words = ["perf", "asleep", "--time=2", "--rounds=1", "--json=-"];
+    let report = Running::start(&words).json();
+    let found = report["rows"].as_array().expect("rows");
+    let limit = "futex there, spinning back";
+    let is_measured = |row: &Value| row["limit"]["name"] == limit;
+    assert!(
+        found.len() == 3 && found.iter().all(is_measured),
+        "{report}"
+    );
+}
+
+#[test]
 fn two_ranks_on_one_core_are_measured_by_each_way_to_wait() {
     let words = ["perf", "one-core", "--time=2", "--rounds=1", "--json=-"];
     let report = Running::start(&words).json();

@@ -69,6 +69,53 @@ impl Workload for FutexWake {
     }
 }
 
+/// Rank 1 sleeps on a futex until rank 0 wakes it, and answers by a word for which rank 0 spins.
+pub struct FutexCall {
+    shared: Region,
+    calls: u32,
+}
+
+impl FutexCall {
+    /// No call so far.
+    pub fn new(team: &Team) -> Result<Self> {
+        Ok(Self {
+            shared: team.share(4096)?,
+            calls: 0,
+        })
+    }
+
+    fn word(&self, place: usize) -> &AtomicU32 {
+        &self.shared.halves()[place]
+    }
+}
+
+impl Workload for FutexCall {
+    fn lead(&mut self, n: u64) -> Result<()> {
+        for _ in 0..n {
+            self.calls = self.calls.wrapping_add(1);
+            self.word(CALL).store(self.calls, Release);
+            futex::wake(self.word(CALL), futex::Flags::empty(), 1).during("futex_wake")?;
+            spin_until(|| self.word(AWAKE).load(Acquire) == self.calls)?;
+        }
+        Ok(())
+    }
+
+    fn follow(&mut self, n: u64) -> Result<()> {
+        for _ in 0..n {
+            let seen = self.calls;
+            self.calls = seen.wrapping_add(1);
+            while self.word(CALL).load(Acquire) == seen {
+                match futex::wait(self.word(CALL), futex::Flags::empty(), seen, None) {
+                    Ok(()) | Err(Errno::AGAIN | Errno::INTR) => {}
+                    Err(error) => return Err(error).during("futex_wait"),
+                }
+            }
+            self.word(AWAKE).store(self.calls, Release);
+        }
+        Ok(())
+    }
+}
+
 /// Rank 0 wakes a futex on which no thread waits.
 #[derive(Default)]
 pub struct FutexWakeWithoutWaiter(AtomicU32);
@@ -106,7 +153,7 @@ pub struct BusyWake {
     shared: Region,
 }
 
-/// Places in the shared memory of [`BusyWake`], one line each.
+/// Places in the shared memory of [`FutexCall`] and [`BusyWake`], one line each.
 const CALL: usize = 0;
 const ASLEEP: usize = 16;
 const AWAKE: usize = 32;

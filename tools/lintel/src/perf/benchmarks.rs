@@ -10,8 +10,8 @@ use serde::{Serialize, Serializer};
 use super::options::{Api, Options};
 use super::session::Session;
 use super::{
-    atomics, cci, collectives, connections, delay, depth, direct, fresh_processes, gups, idle,
-    limits, netpipe, one_core, overlap, paths, pingpong, placements, small, stream,
+    asleep, atomics, cci, collectives, connections, delay, depth, direct, fresh_processes, gups,
+    idle, limits, netpipe, one_core, overlap, paths, pingpong, placements, small, stream,
 };
 use crate::error::Result;
 use crate::report::names;
@@ -201,7 +201,7 @@ const NODE: &[Group] = &[Group::Targets];
 const TARGETS: &[Group] = &[Group::Targets, Group::NetworkTargets];
 
 /// In the order in which `every` runs them, and `--help` lists them.
-static BENCHMARKS: [Benchmark; 26] = [
+static BENCHMARKS: [Benchmark; 27] = [
     group(
         "all",
         Group::All,
@@ -317,6 +317,13 @@ static BENCHMARKS: [Benchmark; 26] = [
         NODE,
         "Delivery to a target that computes and makes no call",
         "delay: the target computes and makes no call; until acknowledgement or reply",
+    ),
+    pair(
+        names::ASLEEP,
+        asleep::run,
+        &[],
+        "Requests to a server that sleeps in PtlEQWait, and its answers",
+        "asleep: from a put to a server that sleeps until its put back has come",
     ),
     pair(
         names::ONE_CORE,
@@ -473,6 +480,6 @@ mod tests {
             "idle",
         ];
         assert_eq!(names_of(Group::Targets), targets);
-        assert_eq!(names_of(Group::Every).len(), 19);
+        assert_eq!(names_of(Group::Every).len(), 20);
     }
 }

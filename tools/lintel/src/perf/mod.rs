@@ -9,6 +9,7 @@
 //! `yod -n 2 lintel perf` or `mpiexec -n 2 lintel perf` works as well. With `--listen` and `--peer`
 //! ([`peer`]) the two need no launcher.
 
+mod asleep;
 mod atomics;
 pub mod baseline;
 mod benchmarks;

@@ -23,6 +23,8 @@ pub const FORMULA: &str = "conn-formula";
 pub const PLACEMENTS: &str = "placements";
 /// What is chosen within a node beside each path alone.
 pub const PATHS: &str = "paths";
+/// Requests to a server that sleeps.
+pub const ASLEEP: &str = "asleep";
 /// Two ranks that share a core.
 pub const ONE_CORE: &str = "one-core";
 /// Collective operations, carried out by the Portals library or by the calling thread.
