@@ -40,6 +40,7 @@ pub struct Bell {
     segment: Arc<Segment>,
     /// Whether the last sleep of the helper, and of a caller, was so short that a nap is enough.
     was_short: Arc<[AtomicBool; 2]>,
+    /// The thread that sleeps as the helper.
     helper: Arc<BatchThread>,
     /// How often it was armed, above the bits that say for whom.
     armings: Arc<AtomicU32>,
