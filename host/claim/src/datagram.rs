@@ -132,9 +132,17 @@ pub fn receive_gso_batch(
     let mut message = message(pieces);
     message.msg_control = (&raw mut control).cast();
     message.msg_controllen = size_of::<Control>();
+    // As in `receive_datagram`, not that of the C library.
     // SAFETY: the control lives through the call; what the pieces name is writable
     // (Claim::new), and the kernel checks each page itself.
-    let received = unsafe { libc::recvmsg(socket.as_raw_fd(), &mut message, libc::MSG_DONTWAIT) };
+    let received = unsafe {
+        libc::syscall(
+            libc::SYS_recvmsg,
+            socket.as_raw_fd(),
+            &raw mut message,
+            libc::MSG_DONTWAIT,
+        )
+    };
     let bytes = usize::try_from(received).map_err(|_| io::Error::last_os_error())?;
     Ok((bytes, control.segment()))
 }
