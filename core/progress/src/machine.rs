@@ -40,7 +40,8 @@ pub struct Orders {
 pub struct Limits {
     /// Polls since the bell was armed after which it is disarmed.
     pub disarm_after: u32,
-    /// Or bytes that callers have moved since then: a poll that moves long bodies takes as long as many.
+    /// Or bytes that callers have moved since the helper last looked: a poll that moves long bodies takes
+    /// as long as many.
     pub disarm_after_bytes: u64,
     /// How soon the helper looks whether callers still poll.
     pub interval: Duration,

@@ -41,10 +41,7 @@ impl FutexWake {
     fn sleep(&mut self) -> Result<()> {
         let awaited = self.turn.wrapping_add(1);
         while self.word().load(Acquire) != awaited {
-            match futex::wait(self.word(), futex::Flags::empty(), self.turn, None) {
-                Ok(()) | Err(Errno::AGAIN | Errno::INTR) => {}
-                Err(error) => return Err(error).during("futex_wait"),
-            }
+            sleep_at(self.word(), self.turn)?;
         }
         self.turn = awaited;
         Ok(())
@@ -66,6 +63,14 @@ impl Workload for FutexWake {
             self.signal()?;
         }
         Ok(())
+    }
+}
+
+/// Sleeps until the word is woken, if it has that value; perhaps not for so long.
+fn sleep_at(word: &AtomicU32, value: u32) -> Result<()> {
+    match futex::wait(word, futex::Flags::empty(), value, None) {
+        Ok(()) | Err(Errno::AGAIN | Errno::INTR) => Ok(()),
+        Err(error) => Err(error).during("futex_wait"),
     }
 }
 
@@ -105,10 +110,7 @@ impl Workload for FutexCall {
             let seen = self.calls;
             self.calls = seen.wrapping_add(1);
             while self.word(CALL).load(Acquire) == seen {
-                match futex::wait(self.word(CALL), futex::Flags::empty(), seen, None) {
-                    Ok(()) | Err(Errno::AGAIN | Errno::INTR) => {}
-                    Err(error) => return Err(error).during("futex_wait"),
-                }
+                sleep_at(self.word(CALL), seen)?;
             }
             self.word(AWAKE).store(self.calls, Release);
         }
