@@ -215,10 +215,7 @@ impl BusyWake {
     fn sleep(&self, trial: u32) -> Result<()> {
         self.word(ASLEEP).store(trial, Release);
         while self.word(CALL).load(Acquire) != trial {
-            match futex::wait(self.word(CALL), futex::Flags::empty(), trial - 1, None) {
-                Ok(()) | Err(Errno::AGAIN | Errno::INTR) => {}
-                Err(error) => return Err(error).during("futex_wait"),
-            }
+            sleep_at(self.word(CALL), trial - 1)?;
         }
         self.word(AWAKE).store(trial, Release);
         Ok(())
