@@ -1,6 +1,6 @@
 //! Looks for what arrives, by any thread and without the receiver.
 
-use crate::{Receiver, word};
+use crate::{Receiver, prefetch, word};
 use std::ops::Range;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
@@ -28,6 +28,8 @@ pub struct Lookout {
     /// `left` when the owner last counted the looks.
     counted: AtomicU32,
     rings: AtomicUsize,
+    /// As many, or 0 if the next look is [left out](Self::leave_one_out).
+    rings_of_next: AtomicUsize,
     /// The ring that was read last.
     last: AtomicUsize,
     /// Where the next look begins.
@@ -66,6 +68,7 @@ impl Lookout {
             left: AtomicU32::new(0),
             counted: AtomicU32::new(0),
             rings: AtomicUsize::new(0),
+            rings_of_next: AtomicUsize::new(0),
             last: AtomicUsize::new(0),
             begin: AtomicUsize::new(0),
             found: AtomicUsize::new(NONE),
@@ -85,7 +88,7 @@ impl Lookout {
         }
         // Threads that look at the same time may count as one.
         self.left.store(left - 1, Ordering::Relaxed);
-        let is_empty = match self.rings.load(Ordering::Relaxed) {
+        let is_empty = match self.rings_of_next.load(Ordering::Relaxed) {
             1 => self.next[0].is_empty(),
             rings => self.find_filled(rings).is_none(),
         };
@@ -96,6 +99,11 @@ impl Lookout {
     #[inline(never)]
     fn find_filled(&self, rings: usize) -> Option<usize> {
         let rings = rings.min(MOST);
+        if rings == 0 {
+            let rings = self.rings.load(Ordering::Relaxed);
+            self.rings_of_next.store(rings, Ordering::Relaxed);
+            return None;
+        }
         let last = self.last.load(Ordering::Relaxed).min(rings);
         let is_filled = |ring: &usize| !self.next[*ring].is_empty();
         let filled = match rings {
@@ -189,7 +197,6 @@ impl Lookout {
             next.watch(receiver);
             rings += 1;
         }
-        self.rings.store(rings, Ordering::Relaxed);
         self.open(rings, last, looks);
     }
 
@@ -208,6 +215,17 @@ impl Lookout {
         self.open(rings, last, looks);
     }
 
+    /// Has the next look find nothing, and the line fetched meanwhile where the next record of the ring
+    /// comes that was read last. For who is about to do something else, as a rule, but looks once more
+    /// before: what has just arrived would keep that look waiting for its line.
+    #[inline]
+    pub fn leave_one_out(&self) {
+        if let Some(next) = self.next.get(self.last.load(Ordering::Relaxed)) {
+            next.fetch();
+        }
+        self.rings_of_next.store(0, Ordering::Relaxed);
+    }
+
     /// Allows so many looks at each of the rings, of which `last` was read last.
     #[inline(always)]
     fn open(&self, rings: usize, last: usize, looks: u32) {
@@ -215,9 +233,9 @@ impl Lookout {
             0..=AT_ONCE => looks,
             _ => looks * rings.div_ceil(AT_ONCE) as u32,
         };
-        if rings > 1 {
-            self.last.store(last, Ordering::Relaxed);
-        }
+        self.rings.store(rings, Ordering::Relaxed);
+        self.rings_of_next.store(rings, Ordering::Relaxed);
+        self.last.store(last, Ordering::Relaxed);
         self.left.store(looks, Ordering::Relaxed);
         self.counted.store(looks, Ordering::Relaxed);
     }
@@ -269,6 +287,14 @@ impl NextSlot {
         let (slot, former_lap) = receiver.next_slot();
         self.slot.store(slot, Ordering::Relaxed);
         self.former_lap.store(former_lap.into(), Ordering::Relaxed);
+    }
+
+    /// Has the processor fetch the line, which it doesn't wait for.
+    #[inline(always)]
+    fn fetch(&self) {
+        let slot = self.slot.load(Ordering::Relaxed);
+        // SAFETY: a slot whose memory stays readable (Lookout::watch), or the static one.
+        unsafe { prefetch::to_read(slot, 1) };
     }
 
     #[inline(always)]

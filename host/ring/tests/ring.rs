@@ -243,6 +243,23 @@ fn a_lookout_finds_nothing_only_so_many_times_and_counts_its_looks() {
 }
 
 #[test]
+fn a_look_that_is_left_out_finds_nothing_and_the_one_behind_it_all() {
+    let (rig, mut sender, receiver) = Rig::new();
+    let lookout = Lookout::new();
+    watch(&lookout, &receiver, 10);
+    let pushed = sender.push(&words(1), &[rig.payload(8, 1)]);
+    pushed.expect("there is room");
+    lookout.leave_one_out();
+    assert_eq!(quiet_looks(&lookout, 10), 1);
+    lookout.leave_one_out();
+    watch(&lookout, &receiver, 10);
+    assert_eq!(quiet_looks(&lookout, 10), 0, "it is watched anew");
+    lookout.leave_one_out();
+    lookout.close();
+    assert_eq!(quiet_looks(&lookout, 10), 0, "the owner is asked");
+}
+
+#[test]
 fn a_lookout_with_more_rings_than_it_can_watch_is_closed() {
     let (_rig, _sender, receiver) = Rig::new();
     let lookout = Lookout::new();

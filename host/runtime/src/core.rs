@@ -57,8 +57,12 @@ pub(crate) struct Core<O: Owner> {
     /// What tools read of this process.
     pub(crate) stats: Stats,
     pub(crate) observed: Observed,
-    /// The last poll has found messages, and nothing was sent since the one before it.
+    /// The last polls have found messages one after the other, and nothing was sent meanwhile.
     pub(crate) receives_stream: bool,
+    /// The last poll has found messages.
+    found: bool,
+    /// The last look of a caller has ended with an acknowledgement.
+    pub(crate) acknowledged: bool,
     /// Sends that were started otherwise since one was last prepared.
     pub(crate) unprepared_sends: u32,
     /// Polls of callers since one looked for a put that others may land like.
@@ -89,6 +93,8 @@ pub(crate) enum Unexpected {
 enum Handled {
     /// It has been dealt with.
     InOneStep,
+    /// Likewise; it was an acknowledgement.
+    Acknowledgement,
     /// It is still the next one.
     Left,
     /// It takes more steps.
@@ -147,6 +153,8 @@ impl<O: Owner> Core<O> {
             stats: Stats::new(stats, info),
             observed: Observed::default(),
             receives_stream: false,
+            found: false,
+            acknowledged: false,
             unprepared_sends: 0,
             unprepared_landings: 0,
             landing_tries: 0,
@@ -251,7 +259,8 @@ impl<O: Owner> Core<O> {
     }
 
     /// Handles messages that have their bytes with them, at most so many, and none behind an unexpected
-    /// one, which a caller may leave.
+    /// one, which a caller may leave, nor, by a caller, behind an acknowledgement: it may await just that,
+    /// and what has arrived behind it would keep it waiting for its line.
     #[inline(always)]
     fn handle_inline(&mut self, most: usize, by_caller: bool) -> usize {
         match self.transports.nal {
@@ -272,6 +281,12 @@ impl<O: Owner> Core<O> {
             let behind = by_caller.then_some(handled);
             match self.on_inline::<N>(origin, &words, claim, behind) {
                 Handled::InOneStep => {}
+                Handled::Acknowledgement if by_caller => {
+                    self.acknowledged = true;
+                    handled += 1;
+                    break;
+                }
+                Handled::Acknowledgement => {}
                 Handled::Left => break,
                 // A copy, so that the common path has none in memory.
                 Handled::No => self.on_message(origin, &{ words }, Payload::Inline(claim)),
@@ -323,10 +338,13 @@ impl<O: Owner> Core<O> {
         let answers = std::mem::take(&mut self.transports.sent);
         if self.progress_of_caller() > 0 {
             self.landing_tries = self.landing_tries.saturating_sub(1);
-            self.receives_stream = !answers;
+            // One more look may have seen what this poll has found.
+            let in_a_row = std::mem::replace(&mut self.found, true) && polls <= 2;
+            self.receives_stream = in_a_row && !answers;
             self.wakeup.poll_found();
         } else {
             self.receives_stream = false;
+            self.found = false;
             if answers {
                 self.wakeup.begin_polling();
             }
@@ -473,6 +491,7 @@ impl<O: Owner> Core<O> {
         body: Claim,
         behind: Option<usize>,
     ) -> Handled {
+        let mut handled = Handled::InOneStep;
         let is_done = match Request::parse_put(words) {
             Some(put) => {
                 let is_done = self.deliver(origin, &put, body);
@@ -483,8 +502,13 @@ impl<O: Owner> Core<O> {
                 is_done
             }
             None => match Message::kind(words[0]) {
-                Kind::Acknowledgements => self.deliver_acknowledgements(origin, words),
-                Kind::Acknowledgement => self.deliver_acknowledgement(origin, words),
+                kind @ (Kind::Acknowledgements | Kind::Acknowledgement) => {
+                    handled = Handled::Acknowledgement;
+                    match kind {
+                        Kind::Acknowledgements => self.deliver_acknowledgements(origin, words),
+                        _ => self.deliver_acknowledgement(origin, words),
+                    }
+                }
                 Kind::Exchange => self.deliver_exchange(origin, words, body),
                 _ => (self.protocol).deliver(&mut self.transports, origin, words, body),
             },
@@ -495,7 +519,7 @@ impl<O: Owner> Core<O> {
         match N::of(&mut self.transports.nal) {
             Some(nal) if is_done => {
                 nal.done(origin);
-                Handled::InOneStep
+                handled
             }
             _ => Handled::No,
         }
@@ -611,7 +635,8 @@ impl<O: Owner> Core<O> {
 mod tests {
     use super::*;
     use crate::testing::{Network, Peer, put_of, segment, wait_until};
-    use lintel_types::{Error, EventKind, MeOptions};
+    use lintel_engine4::Transfer;
+    use lintel_types::{AckRequest, Error, EventKind, MeOptions};
     use std::sync::atomic::Ordering;
 
     #[test]
@@ -681,6 +706,54 @@ mod tests {
         let of_each = [EventKind::Put, EventKind::AutoUnlink];
         assert_eq!(kinds, [of_each, of_each].concat()[..]);
         Ok(())
+    }
+
+    /// Who has waited for it goes on before what has arrived behind it is read.
+    #[test]
+    fn a_callers_look_ends_behind_an_acknowledgement() {
+        let network = Network::default();
+        let (one, two) = (network.peer(1), network.peer(2));
+        network.holds_arrivals.store(true, Ordering::SeqCst);
+        one.put(&two, 8);
+        assert_eq!(one.event().kind, EventKind::Send);
+        let mut waiting = Vec::new();
+        // Under both locks, so that no helper takes any.
+        one.library.with_core(|sender| {
+            two.library.with_core(|core| {
+                network.holds_arrivals.store(false, Ordering::SeqCst);
+                core.poll(1);
+            });
+            two.put(&one, 8);
+            for _ in 0..2 {
+                sender.poll(1);
+                waiting.push((network.waiting(one.me), sender.acknowledged));
+            }
+            sender.acknowledged = false;
+        });
+        assert_eq!(waiting, [(1, true), (0, true)]);
+    }
+
+    /// A program that polls until a message comes, and then for the next one, has polled in vain in
+    /// between.
+    #[test]
+    fn messages_are_a_stream_if_polls_in_a_row_find_them() {
+        let network = Network::default();
+        let (one, two) = (network.peer(1), network.peer(2));
+        let transfer = Transfer {
+            ack: AckRequest::None,
+            ..put_of(one.descriptor, two.me, 8)
+        };
+        let mut streams = Vec::new();
+        two.library.with_core(|core| {
+            for polls in [1, 1, 2, 3, 1] {
+                one.start(transfer.clone());
+                core.poll(polls);
+                streams.push(core.receives_stream);
+            }
+            core.poll(1);
+            streams.push(core.receives_stream);
+        });
+        assert_eq!(streams, [false, true, true, false, true, false]);
     }
 
     #[test]

@@ -152,6 +152,9 @@ impl<O: Owner> Library<O> {
             true => self.lookout.close(),
             false => core.transports.nal.watch(&self.lookout, LOOKS),
         }
+        if std::mem::take(&mut core.acknowledged) {
+            self.lookout.leave_one_out();
+        }
     }
 
     /// Counts looks of callers since the last poll as a poll.
