@@ -34,7 +34,7 @@ impl AccessEntry {
     };
 
     /// Whether a request from there may pass.
-    #[inline]
+    #[inline(always)]
     fn admits(&self, from: ProcessId, uid: u32, request: &Request) -> bool {
         let Self { jid, portal, .. } = *self;
         names(self.process, from)

@@ -27,9 +27,10 @@ pub struct Lookout {
     left: AtomicU32,
     /// `left` when the owner last counted the looks.
     counted: AtomicU32,
+    /// How many rings the next look looks at; none if it is [left out](Self::leave_one_out).
     rings: AtomicUsize,
-    /// As many, or 0 if the next look is [left out](Self::leave_one_out).
-    rings_of_next: AtomicUsize,
+    /// How many the looks after that one look at.
+    rings_then: AtomicUsize,
     /// The ring that was read last.
     last: AtomicUsize,
     /// Where the next look begins.
@@ -68,7 +69,7 @@ impl Lookout {
             left: AtomicU32::new(0),
             counted: AtomicU32::new(0),
             rings: AtomicUsize::new(0),
-            rings_of_next: AtomicUsize::new(0),
+            rings_then: AtomicUsize::new(0),
             last: AtomicUsize::new(0),
             begin: AtomicUsize::new(0),
             found: AtomicUsize::new(NONE),
@@ -88,7 +89,7 @@ impl Lookout {
         }
         // Threads that look at the same time may count as one.
         self.left.store(left - 1, Ordering::Relaxed);
-        let is_empty = match self.rings_of_next.load(Ordering::Relaxed) {
+        let is_empty = match self.rings.load(Ordering::Relaxed) {
             1 => self.next[0].is_empty(),
             rings => self.find_filled(rings).is_none(),
         };
@@ -100,8 +101,8 @@ impl Lookout {
     fn find_filled(&self, rings: usize) -> Option<usize> {
         let rings = rings.min(MOST);
         if rings == 0 {
-            let rings = self.rings.load(Ordering::Relaxed);
-            self.rings_of_next.store(rings, Ordering::Relaxed);
+            let rings = self.rings_then.load(Ordering::Relaxed);
+            self.rings.store(rings, Ordering::Relaxed);
             return None;
         }
         let last = self.last.load(Ordering::Relaxed).min(rings);
@@ -192,6 +193,7 @@ impl Lookout {
         for receiver in receivers {
             let Some(next) = self.next.get(rings) else {
                 self.rings.store(0, Ordering::Relaxed);
+                self.rings_then.store(0, Ordering::Relaxed);
                 return self.close();
             };
             next.watch(receiver);
@@ -207,7 +209,7 @@ impl Lookout {
     /// As of [`watch`](Self::watch).
     #[inline(always)]
     pub unsafe fn watch_on(&self, last: usize, receiver: &Receiver, looks: u32) {
-        let rings = self.rings.load(Ordering::Relaxed);
+        let rings = self.watched();
         match self.next.get(last) {
             Some(next) if last < rings => next.watch(receiver),
             _ => return self.close(),
@@ -215,15 +217,32 @@ impl Lookout {
         self.open(rings, last, looks);
     }
 
+    /// The rings that are watched.
+    #[inline(always)]
+    fn watched(&self) -> usize {
+        match self.rings.load(Ordering::Relaxed) {
+            0 => self.rings_then.load(Ordering::Relaxed),
+            rings => rings,
+        }
+    }
+
     /// Has the next look find nothing, and the line fetched meanwhile where the next record of the ring
     /// comes that was read last. For who is about to do something else, as a rule, but looks once more
     /// before: what has just arrived would keep that look waiting for its line.
     #[inline]
     pub fn leave_one_out(&self) {
-        if let Some(next) = self.next.get(self.last.load(Ordering::Relaxed)) {
+        let rings = self.watched();
+        // Of a single ring it isn't noted which was read last.
+        let last = if rings == 1 {
+            0
+        } else {
+            self.last.load(Ordering::Relaxed)
+        };
+        if let Some(next) = self.next.get(last) {
             next.fetch();
         }
-        self.rings_of_next.store(0, Ordering::Relaxed);
+        self.rings_then.store(rings, Ordering::Relaxed);
+        self.rings.store(0, Ordering::Relaxed);
     }
 
     /// Allows so many looks at each of the rings, of which `last` was read last.
@@ -234,8 +253,9 @@ impl Lookout {
             _ => looks * rings.div_ceil(AT_ONCE) as u32,
         };
         self.rings.store(rings, Ordering::Relaxed);
-        self.rings_of_next.store(rings, Ordering::Relaxed);
-        self.last.store(last, Ordering::Relaxed);
+        if rings > 1 {
+            self.last.store(last, Ordering::Relaxed);
+        }
         self.left.store(looks, Ordering::Relaxed);
         self.counted.store(looks, Ordering::Relaxed);
     }

@@ -339,8 +339,8 @@ impl<O: Owner> Core<O> {
         if self.progress_of_caller() > 0 {
             self.landing_tries = self.landing_tries.saturating_sub(1);
             // One more look may have seen what this poll has found.
-            let in_a_row = std::mem::replace(&mut self.found, true) && polls <= 2;
-            self.receives_stream = in_a_row && !answers;
+            let in_a_row = std::mem::replace(&mut self.found, true) & (polls <= 2);
+            self.receives_stream = in_a_row & !answers;
             self.wakeup.poll_found();
         } else {
             self.receives_stream = false;

@@ -152,7 +152,8 @@ impl<O: Owner> Library<O> {
             true => self.lookout.close(),
             false => core.transports.nal.watch(&self.lookout, LOOKS),
         }
-        if std::mem::take(&mut core.acknowledged) {
+        if core.acknowledged {
+            core.acknowledged = false;
             self.lookout.leave_one_out();
         }
     }

@@ -79,15 +79,22 @@ impl<O: Owner3> Portals3<O> {
             return false;
         };
         let owner = effects.owner;
-        let copy = |span: O::Span, is_accessible| {
-            let length = span.length();
-            let extent = Extent {
-                length,
-                is_accessible,
-            };
-            O::Mover::deposit(owner, body, &Pieces::One(span), extent)
-        };
-        match interface.deliver(sender.name, origin.uid, put, copy, &mut effects) {
+        let delivered = interface.deliver(
+            sender.name,
+            origin.uid,
+            put,
+            #[inline(always)]
+            |span: O::Span, is_accessible| {
+                let length = span.length();
+                let extent = Extent {
+                    length,
+                    is_accessible,
+                };
+                O::Mover::deposit(owner, body, &Pieces::One(span), extent)
+            },
+            &mut effects,
+        );
+        match delivered {
             Some(delivered) => {
                 if let Some(response) = delivered.response {
                     respond(transports, origin, &response);
@@ -116,6 +123,7 @@ impl<O: Owner3> Portals3<O> {
     }
 
     #[inline(never)]
+    #[inline(always)]
     fn land(
         &mut self,
         transports: &mut Transports,
