@@ -122,7 +122,6 @@ impl<O: Owner3> Portals3<O> {
         })
     }
 
-    #[inline(never)]
     #[inline(always)]
     fn land(
         &mut self,
