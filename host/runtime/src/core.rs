@@ -80,7 +80,7 @@ pub(crate) struct Core<O: Owner> {
     peers_checked: Instant,
 }
 
-/// The unexpected message that ends a caller's look.
+/// What ends a caller's look: an unexpected message, or an acknowledgement that took more steps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Unexpected {
     /// There was none so far.
@@ -89,6 +89,8 @@ pub(crate) enum Unexpected {
     Taken,
     /// It is still the next message.
     Left,
+    /// It was none, but an acknowledgement that the caller has waited for.
+    Acknowledgement,
 }
 
 /// What became of a message that was looked at.
@@ -544,9 +546,15 @@ impl<O: Owner> Core<O> {
             }
             Ok(Message::Response(response)) => match payload {
                 Payload::Lent(loan) => self.on_granted(origin, &response, &loan),
-                payload => self.on_response(origin, &response, payload),
+                payload => {
+                    self.on_response(origin, &response, payload);
+                    self.end_look_behind(!response.reply);
+                }
             },
-            Ok(Message::Acknowledgements(all)) => self.on_acknowledgements(origin, &all),
+            Ok(Message::Acknowledgements(all)) => {
+                self.on_acknowledgements(origin, &all);
+                self.end_look_behind(true);
+            }
             Err(malformed) => {
                 let (protocol, transports) = (&mut self.protocol, &mut self.transports);
                 if !protocol.on_message(transports, origin, words, payload) {
@@ -558,6 +566,14 @@ impl<O: Owner> Core<O> {
             }
         }
         self.transports.done(origin);
+    }
+
+    /// Ends a caller's look behind an acknowledgement, if it was one and the caller has waited for it.
+    fn end_look_behind(&mut self, is_acknowledgement: bool) {
+        if is_acknowledgement && self.waited {
+            self.unexpected = Unexpected::Acknowledgement;
+            self.acknowledged = true;
+        }
     }
 
     /// A request for an interface that isn't open is dropped as if its portal
@@ -638,7 +654,7 @@ impl<O: Owner> Core<O> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Network, Peer, put_of, segment, wait_until};
+    use crate::testing::{MEMORY, Network, Peer, put_of, segment, wait_until};
     use lintel_engine4::Transfer;
     use lintel_types::{AckRequest, Error, EventKind, MeOptions};
     use std::sync::atomic::Ordering;
@@ -734,6 +750,29 @@ mod tests {
             assert!(std::mem::take(&mut sender.acknowledged));
         });
         assert_eq!(waiting, [3, 2, 0]);
+    }
+
+    /// An acknowledgement of lent bytes is one, too.
+    #[test]
+    fn a_callers_look_ends_behind_the_acknowledgement_of_a_long_put() {
+        let network = Network::default();
+        let (one, two) = (network.peer(1), network.peer(2));
+        network.holds_arrivals.store(true, Ordering::SeqCst);
+        (0..3).for_each(|_| one.put(&two, MEMORY));
+        let mut waiting = Vec::new();
+        // Under both locks, so that no helper takes any.
+        one.library.with_core(|sender| {
+            two.library.with_core(|core| {
+                network.holds_arrivals.store(false, Ordering::SeqCst);
+                core.poll(1);
+            });
+            for polls in [3, 3] {
+                sender.poll(polls);
+                let is_acknowledged = std::mem::take(&mut sender.acknowledged);
+                waiting.push((network.waiting(one.me), is_acknowledged));
+            }
+        });
+        assert_eq!(waiting, [(2, true), (1, true)]);
     }
 
     /// A program that polls until a message comes, and then for the next one, has polled in vain in
