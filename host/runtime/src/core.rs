@@ -61,7 +61,7 @@ pub(crate) struct Core<O: Owner> {
     pub(crate) receives_stream: bool,
     /// The last poll has found messages.
     found: bool,
-    /// A look in vain came before the last poll.
+    /// A caller polls, or has polled last, and a look in vain came before.
     waited: bool,
     /// The last look of a caller has ended with an acknowledgement.
     pub(crate) acknowledged: bool,
@@ -202,6 +202,7 @@ impl<O: Owner> Core<O> {
     /// copied for that, too.
     #[inline(never)]
     pub(crate) fn progress(&mut self) -> usize {
+        self.waited = false;
         self.progress_until(|_| false)
     }
 
