@@ -38,6 +38,7 @@
 
 extern crate alloc;
 
+mod authenticator;
 mod config;
 mod congestion;
 mod context;
@@ -52,6 +53,7 @@ mod sending;
 mod time;
 mod timers;
 
+pub use authenticator::{Key, TAG_BYTES};
 pub use config::{Config, Counts, LostPeer, Model, PairId, Resources};
 pub use context::{Path, Paths};
 pub use endpoint::Endpoint;
@@ -60,8 +62,8 @@ pub use lintel_session::Incarnation;
 pub use outbound::Message;
 pub use outgoing::{PayloadRange, Transmit};
 pub use packet::{
-    Class, FIRST_BYTES, FURTHER_BYTES, Fragment, GAP_BYTES, Header, Key, Kind, MAX_HEADER_BYTES,
-    Refusal, TAG_BYTES, VERSION, WHOLE_BYTES,
+    Class, FIRST_BYTES, FURTHER_BYTES, Fragment, GAP_BYTES, Header, Kind, MAX_HEADER_BYTES,
+    Refusal, VERSION, WHOLE_BYTES,
 };
 pub use time::{Nanos, Time};
 

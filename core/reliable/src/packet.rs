@@ -64,17 +64,12 @@
 //! that its CRC stays. Nothing is encrypted. (A keyed hash over all bytes would close
 //! that gap; BLAKE3 takes as long for a page as the kernel takes to carry it.)
 
-use core::cell::Cell;
-use core::hash::Hasher;
-use core::hint::black_box;
+use crate::authenticator::{Key, TAG_BYTES};
 use lintel_types::ProcessId;
 use lintel_wire::{WORDS, Words};
-use siphasher::sip128::SipHasher24;
 
 /// The version of the format that this module speaks.
 pub const VERSION: u8 = 4;
-/// Bytes of an authenticator.
-pub const TAG_BYTES: usize = 16;
 /// Bytes ahead of the payload of a whole message, unless there is a gap.
 pub const WHOLE_BYTES: usize = BASE_BYTES + WORDS_BYTES + TAG_BYTES;
 /// Bytes ahead of the payload of a message's first part, unless there is a gap.
@@ -87,8 +82,6 @@ pub const GAP_BYTES: usize = 8;
 pub const MAX_HEADER_BYTES: usize = FIRST_BYTES + GAP_BYTES;
 
 const BASE_BYTES: usize = 56;
-/// Bytes at the beginning in which packets of a kind to one incarnation hardly differ.
-const CONSTANT_BYTES: usize = 40;
 const RESET_BYTES: usize = 8;
 const PARTS_BYTES: usize = 16;
 const WORDS_BYTES: usize = WORDS * 8;
@@ -199,83 +192,6 @@ pub enum Refusal {
     Forged,
 }
 
-/// The key of a job, by which its processes authenticate datagrams. It remembers how the last
-/// datagram of either direction began: most of those that follow begin likewise, and need
-/// not be hashed from the start.
-#[derive(Clone)]
-pub struct Key {
-    sealed: Hashed,
-    parsed: Hashed,
-}
-
-impl Key {
-    /// From the job's secret.
-    pub fn new(secret: &[u8; 32]) -> Key {
-        let mut half = [0; 16];
-        half.copy_from_slice(&secret[..16]);
-        let hashed = Hashed::new(SipHasher24::new_with_key(&half));
-        Key {
-            sealed: hashed.clone(),
-            parsed: hashed,
-        }
-    }
-}
-
-/// A hasher, and its state behind the beginning of the datagram that it hashed last.
-#[derive(Clone)]
-struct Hashed {
-    hasher: SipHasher24,
-    beginning: Cell<[u8; CONSTANT_BYTES]>,
-    behind: Cell<SipHasher24>,
-}
-
-impl Hashed {
-    fn new(hasher: SipHasher24) -> Hashed {
-        let hashed = Hashed {
-            hasher,
-            beginning: Cell::new([0; CONSTANT_BYTES]),
-            behind: Cell::new(hasher),
-        };
-        hashed.begin(&[0; CONSTANT_BYTES]);
-        hashed
-    }
-
-    #[cold]
-    fn begin(&self, beginning: &[u8; CONSTANT_BYTES]) {
-        let mut behind = self.hasher;
-        behind.write(beginning);
-        self.beginning.set(*beginning);
-        self.behind.set(behind);
-    }
-
-    /// The authenticator of those bytes, which are a packet's first.
-    #[inline]
-    fn tag(&self, bytes: &[u8]) -> [u8; TAG_BYTES] {
-        let (beginning, rest) = bytes
-            .split_first_chunk()
-            .expect("a packet is longer than its constant part");
-        if !is_same_beginning(&self.beginning.get(), beginning) {
-            self.begin(beginning);
-        }
-        self.behind.get().hash(rest).as_u128().to_le_bytes()
-    }
-}
-
-/// Without the call that a comparison of so many bytes takes.
-#[inline(always)]
-fn is_same_beginning(one: &[u8; CONSTANT_BYTES], other: &[u8; CONSTANT_BYTES]) -> bool {
-    let words = one.chunks_exact(8).zip(other.chunks_exact(8));
-    let differing = |(one, other): (&[u8], &[u8])| {
-        let word = |bytes: &[u8]| {
-            bytes
-                .first_chunk()
-                .map_or(0, |word| u64::from_ne_bytes(*word))
-        };
-        word(one) ^ word(other)
-    };
-    words.map(differing).fold(0, |all, some| all | some) == 0
-}
-
 impl Header {
     /// Bytes of the header, authenticator included.
     #[inline]
@@ -324,7 +240,7 @@ impl Header {
         let mut writer = Writer { into, at: 0 };
         self.write(&mut writer);
         let at = writer.at;
-        let tag = key.sealed.tag(&into[..at]);
+        let tag = key.tag(&into[..at]);
         into[at..at + TAG_BYTES].copy_from_slice(&tag);
         at + TAG_BYTES
     }
@@ -394,7 +310,7 @@ impl Header {
         let header = read(&mut reader).ok_or(Refusal::Malformed)?;
         let covered = beginning.len() - reader.rest.len();
         let tag = reader.take::<TAG_BYTES>().ok_or(Refusal::Malformed)?;
-        if !is_same(key.parsed.tag(&beginning[..covered]), tag) {
+        if !key.verifies(&beginning[..covered], tag) {
             return Err(Refusal::Forged);
         }
         let ahead = covered + TAG_BYTES;
@@ -407,13 +323,6 @@ impl Header {
         }
         Ok((header, ahead))
     }
-}
-
-/// Compares all bytes, whichever differ, so that a forger learns nothing from the time.
-#[inline]
-fn is_same(one: [u8; TAG_BYTES], other: [u8; TAG_BYTES]) -> bool {
-    let differing = u128::from_ne_bytes(one) ^ u128::from_ne_bytes(other);
-    black_box(differing) == 0
 }
 
 #[inline(always)]
@@ -569,8 +478,8 @@ impl Reader<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::authenticator::tests::whole_tag;
     use alloc::vec::Vec;
-    use siphasher::sip128::Hasher128;
 
     fn key() -> Key {
         Key::new(&[3; 32])
@@ -618,17 +527,10 @@ mod tests {
         bytes[..length].to_vec()
     }
 
-    /// The authenticator of those bytes, hashed from the first to the last.
-    fn whole_tag(bytes: &[u8]) -> [u8; TAG_BYTES] {
-        let mut hasher = key().sealed.hasher;
-        hasher.write(bytes);
-        hasher.finish128().as_u128().to_le_bytes()
-    }
-
     /// Parses what has those bytes ahead of a right authenticator, and so much payload.
     fn parse(covered: &[u8], payload: usize) -> Result<(Header, usize), Refusal> {
         let mut bytes = covered.to_vec();
-        bytes.extend(whole_tag(covered));
+        bytes.extend(whole_tag(&key(), covered));
         Header::parse(&bytes, bytes.len() + payload, &key())
     }
 
@@ -666,7 +568,7 @@ mod tests {
         for word in 0..6 {
             assert_eq!(bytes[80 + 8 * word..][..8], (word as u64 + 1).to_le_bytes());
         }
-        assert_eq!(bytes[128..], whole_tag(&bytes[..128]));
+        assert_eq!(bytes[128..], whole_tag(&key(), &bytes[..128]));
     }
 
     #[test]
@@ -890,7 +792,7 @@ mod tests {
                 let mut bytes = [0; MAX_HEADER_BYTES];
                 let length = sent.seal(&key, &mut bytes);
                 let (covered, tag) = bytes[..length].split_at(length - TAG_BYTES);
-                assert_eq!(tag, whole_tag(covered), "{sent:?}");
+                assert_eq!(tag, whole_tag(&key, covered), "{sent:?}");
                 let read = Header::parse(&bytes[..length], sent.datagram_bytes(), &key);
                 assert_eq!(read, Ok((*sent, length)));
             }
