@@ -7,7 +7,7 @@
 //! A model of two ranks, with fewer slots than the library has: `entered`, a slot's marks, the bytes of
 //! a step, and a rank's own buffer, which loom reports if they are accessed out of order. What it
 //! shows: bytes are read after they were given, a slot is used again after all have taken what was in
-//! it, and a buffer whose address was given after it was copied.
+//! it, a buffer whose address was given after it was copied, and each half of it is copied by one rank.
 #![cfg(loom)]
 
 use loom::cell::UnsafeCell;
@@ -36,6 +36,14 @@ enum Call {
     SplitReduction,
     /// Rank 0 gives the address of its buffer, and waits until the other has copied it.
     SingleCopy,
+    /// Rank 0 does, and copies the second half itself unless the other has taken that.
+    JointCopy,
+}
+
+impl Call {
+    fn gives_address(self) -> bool {
+        matches!(self, Call::SingleCopy | Call::JointCopy)
+    }
 }
 
 #[derive(Default)]
@@ -43,6 +51,9 @@ struct Slot {
     given: AtomicU64,
     combined: AtomicU64,
     pulled: AtomicU64,
+    pushed: AtomicU64,
+    /// Whose the second half is: a number that no other operation has while it is nobody's.
+    taken: AtomicU64,
     /// Whether the step's bytes are in the buffer.
     address: AtomicU64,
     /// What a rank gives, a part for each rank.
@@ -55,6 +66,8 @@ struct Memory {
     slots: Vec<Slot>,
     /// The caller's, which others may copy.
     buffer: UnsafeCell<u64>,
+    /// The caller's, for both halves of what it gets.
+    result: [UnsafeCell<u64>; 2],
 }
 
 struct Group {
@@ -98,6 +111,7 @@ impl Group {
             entered: AtomicU64::new(0),
             slots: (0..limits.slots).map(|_| Slot::default()).collect(),
             buffer: UnsafeCell::new(0),
+            result: [UnsafeCell::new(0), UnsafeCell::new(0)],
         };
         Arc::new(Group {
             limits,
@@ -121,20 +135,55 @@ impl Rank {
 
     /// An operation of steps that are numbered so.
     fn run(&mut self, steps: std::ops::Range<u64>, call: Call) {
-        if call != Call::SingleCopy {
+        if !call.gives_address() {
             return self.run_steps(steps, call);
         }
         let memory = &self.group.memories[self.rank];
         if self.rank == 0 {
             write(&memory.buffer, given(0, steps.start));
+        } else if call == Call::JointCopy {
+            self.offer_place(steps.start);
         }
         self.run_steps(steps.start..steps.start + 1, call);
         // Nothing is left for the other steps.
         let memory = &self.group.memories[self.rank];
         memory.entered.store(steps.end, Ordering::Release);
         if self.rank == 0 {
+            if call == Call::JointCopy {
+                self.push_part(steps.start);
+            }
             await_mark(&self.group.slot(1, steps.start).pulled, steps.start);
         }
+    }
+
+    fn offer_place(&mut self, number: u64) {
+        self.await_slot(number);
+        let slot = self.group.slot(self.rank, number);
+        slot.taken.store(2 * (number + 1), Ordering::Release);
+        slot.given.store(number + 1, Ordering::Release);
+    }
+
+    fn takes_second_half(&self, number: u64) -> bool {
+        let (taken, untaken) = (&self.group.slot(1, number).taken, 2 * (number + 1));
+        let (done, failed) = (Ordering::AcqRel, Ordering::Acquire);
+        taken
+            .compare_exchange(untaken, untaken + 1, done, failed)
+            .is_ok()
+    }
+
+    fn push_part(&self, number: u64) {
+        await_mark(&self.group.slot(1, number).given, number);
+        if self.takes_second_half(number) {
+            self.copy_half(1);
+            let own = self.group.slot(0, number);
+            own.pushed.store(number + 1, Ordering::Release);
+        }
+    }
+
+    /// Either rank copies a half of rank 0's buffer to rank 1's.
+    fn copy_half(&self, half: usize) {
+        let [from, to] = &self.group.memories;
+        write(&to.result[half], read(&from.buffer));
     }
 
     fn run_steps(&mut self, steps: std::ops::Range<u64>, call: Call) {
@@ -152,8 +201,8 @@ impl Rank {
 
     fn give(&mut self, number: u64, call: Call) {
         self.await_slot(number);
-        let is_one_way = matches!(call, Call::Broadcast | Call::SingleCopy);
-        if call == Call::SingleCopy && self.rank == 0 {
+        let is_one_way = call == Call::Broadcast || call.gives_address();
+        if call.gives_address() && self.rank == 0 {
             let slot = self.group.slot(0, number);
             slot.address.store(1, Ordering::Relaxed);
             slot.given.store(number + 1, Ordering::Release);
@@ -194,7 +243,7 @@ impl Rank {
         let other = 1 - self.rank;
         let slot = self.group.slot(other, number);
         match call {
-            Call::Broadcast | Call::SingleCopy if self.rank == 0 => {}
+            Call::Broadcast | Call::SingleCopy | Call::JointCopy if self.rank == 0 => {}
             Call::SingleCopy => {
                 await_mark(&slot.given, number);
                 assert_eq!(slot.address.load(Ordering::Relaxed), 1);
@@ -202,6 +251,19 @@ impl Rank {
                 assert_eq!(read(buffer), given(other, number));
                 let own = self.group.slot(self.rank, number);
                 own.pulled.store(number + 1, Ordering::Release);
+            }
+            Call::JointCopy => {
+                await_mark(&slot.given, number);
+                self.copy_half(0);
+                match self.takes_second_half(number) {
+                    true => self.copy_half(1),
+                    false => await_mark(&slot.pushed, number),
+                }
+                let own = self.group.slot(self.rank, number);
+                own.pulled.store(number + 1, Ordering::Release);
+                for half in &self.group.memories[self.rank].result {
+                    assert_eq!(read(half), given(other, number));
+                }
             }
             Call::Broadcast | Call::Exchange => {
                 await_mark(&slot.given, number);
@@ -271,4 +333,9 @@ fn parts_are_combined_where_no_other_rank_reads() {
 #[test]
 fn a_buffer_is_written_again_after_the_other_has_copied_it() {
     explore(FEW, &[(2, Call::SingleCopy), (3, Call::SingleCopy)]);
+}
+
+#[test]
+fn each_half_is_copied_once_by_either_rank_also_if_one_is_an_operation_behind() {
+    explore(FEW, &[(2, Call::JointCopy), (3, Call::JointCopy)]);
 }

@@ -6,7 +6,9 @@ use lintel_group::{
     Call, Error, Group, InPlace, Progress, Reduction, Region, Separate, SharedMemory,
 };
 use rig::plain::{Random, SUM, any_call, any_call_below, expected, given};
-use rig::{By, Library, Network, job, memories, nothing, on_threads, run, share};
+use rig::{
+    By, Library, Network, job, memories, nothing, on_threads, run, share, share_all, share_in_vain,
+};
 
 /// All that operations in shared memory may be carried out by.
 const ANY_PROTOCOL: [By; 4] = [
@@ -226,6 +228,66 @@ fn a_rank_that_dies_ends_the_waits_of_the_others() {
         assert_eq!(done, Err(Error::ProcFailed { rank: 2 }));
         let again = group.run(Call::Barrier, None, &mut nothing());
         assert_eq!(again, Err(Error::Revoked));
+        group.free().unwrap();
+    });
+}
+
+/// Operations in which one of two ranks gives so many bytes to the other.
+fn one_way_calls(root: u32, bytes: u64) -> [Call; 3] {
+    [
+        Call::Broadcast { root, bytes },
+        Call::Gather { root, bytes },
+        Call::Scatter { root, bytes },
+    ]
+}
+
+#[test]
+fn long_bytes_of_two_ranks_are_right_whichever_of_them_copies_them() {
+    let seed = 8;
+    job(2, By::SingleCopy, |_, mut group| {
+        let rank = group.rank();
+        let mut random = Random(seed + u64::from(rank));
+        let lengths = [65_535, 65_536, 65_537, 69_632, 200_001, 1_048_579];
+        for salt in 0..10 {
+            for bytes in lengths {
+                for call in [one_way_calls(0, bytes), one_way_calls(1, bytes)].concat() {
+                    // Sometimes one rank is late, and sometimes the other.
+                    let late = random.below(4) * random.below(30_000);
+                    (0..late).for_each(|_| std::hint::spin_loop());
+                    let (gives, _) = group.lengths(call, None).unwrap();
+                    let got = run(&mut group, call, &given(rank, salt, gives));
+                    let want = expected(call, rank, 2, salt);
+                    assert!(got == want, "seed {seed}: {call:?} at rank {rank}");
+                }
+            }
+        }
+        group.free().unwrap();
+    });
+}
+
+#[test]
+fn a_rank_gets_all_bytes_itself_if_the_other_cant_copy_its_half() {
+    let network = Network::new(2);
+    let memories = memories(2);
+    on_threads(2, |rank| {
+        let mut group = network.group(rank, Progress::Offloaded).unwrap();
+        match rank {
+            0 => share_all(&mut group, &memories, Some(0)),
+            _ => share_in_vain(&mut group, &memories),
+        }
+        let bytes = 300_000;
+        for salt in 0..50 {
+            for call in [
+                Call::Broadcast { root: 1, bytes },
+                Call::Gather { root: 0, bytes },
+                Call::Scatter { root: 1, bytes },
+            ] {
+                let (gives, _) = group.lengths(call, None).unwrap();
+                let got = run(&mut group, call, &given(rank as u32, salt, gives));
+                let want = expected(call, rank as u32, 2, salt);
+                assert!(got == want, "{call:?} at rank {rank}");
+            }
+        }
         group.free().unwrap();
     });
 }

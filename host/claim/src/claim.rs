@@ -186,6 +186,17 @@ impl Claim {
         word.length == 8 && word.write(&value.to_ne_bytes()) == 8
     }
 
+    /// Stores `new` at `offset` if `old` is there, with acquire and release order; true if it did. `false`,
+    /// with nothing stored, when the eight bytes don't all lie in the claim, or their address is no multiple
+    /// of eight.
+    pub fn replace_u64(self, offset: u64, old: u64, new: u64) -> bool {
+        let word = self.slice(offset, 8);
+        word.as_atomic_u64().is_some_and(|atomic| {
+            let replaced = atomic.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire);
+            replaced.is_ok()
+        })
+    }
+
     /// Has the processor fetch the line of the byte at `offset` in order to write it, so that a
     /// store there doesn't wait until other processors have given it up. A hint: the memory need
     /// not be there any more.

@@ -140,6 +140,17 @@ impl RemoteMemory {
         call.transfer(from, to, is_slow_here)
     }
 
+    /// As [`push`](Self::push), of bytes of our own.
+    ///
+    /// # Errors
+    ///
+    /// See [`CrossMemoryError`].
+    pub fn push_from(&self, from: &[u8], to: RemoteSpan) -> Result<u64, CrossMemoryError> {
+        // SAFETY: the borrow outlives this call, in which the kernel only reads there.
+        let from = unsafe { Claim::new(from.as_ptr().cast_mut(), from.len() as u64) };
+        self.push(&[from], &[to])
+    }
+
     /// Whether the system lets this process copy from that one, and the key is right.
     ///
     /// # Errors

@@ -152,6 +152,20 @@ fn words_are_loaded_and_stored_inside_the_claim_only() {
 }
 
 #[test]
+fn a_word_is_replaced_only_by_who_knows_it_and_inside_the_claim() {
+    let region = Region::new(24);
+    let claim = region.claim();
+    assert!(claim.replace_u64(16, 0, 7));
+    assert!(!claim.replace_u64(16, 0, 8));
+    assert_eq!(claim.load_u64(16), Some(7));
+    let before = bytes_of(&region);
+    for offset in [3, 17, 24, u64::MAX] {
+        assert!(!claim.replace_u64(offset, 0, 1), "{offset}");
+    }
+    assert_eq!(bytes_of(&region), before);
+}
+
+#[test]
 fn reads_and_writes_stop_at_the_shorter_side() {
     let region = Region::new(8);
     assert_eq!(region.write(4, b"portal"), 4);

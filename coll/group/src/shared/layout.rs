@@ -12,6 +12,8 @@ pub(super) enum Mark {
     Combined,
     /// It has copied what it gets.
     Pulled,
+    /// It has copied the part of what it gives that it does.
+    Pushed,
 }
 
 /// Slots, and areas, of a rank.
@@ -49,6 +51,11 @@ pub(super) fn few_bytes_of(number: u64) -> u64 {
     place_of(number, Mark::Given) + IN_LINE_AT
 }
 
+/// Where it says beside [`Mark::Pushed`] whether that has failed.
+pub(super) fn push_failed_of(number: u64) -> u64 {
+    place_of(number, Mark::Pushed) + size_of::<u64>() as u64
+}
+
 /// A word in the line of a step's mark that holds nothing.
 #[inline]
 pub(super) fn unused_of(number: u64) -> u64 {
@@ -61,6 +68,6 @@ pub(super) fn place_of(number: u64, mark: Mark) -> u64 {
     let line = SLOTS_AT + number % SLOTS * SLOT;
     match mark {
         Mark::Given => line,
-        Mark::Combined | Mark::Pulled => line + LINE,
+        Mark::Combined | Mark::Pulled | Mark::Pushed => line + LINE,
     }
 }

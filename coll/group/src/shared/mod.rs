@@ -16,8 +16,10 @@
 //!
 //! If the system lets ranks copy from each other, a rank may give the address of its bytes instead in
 //! the first step of a long operation, and wait until those who get them have copied them. Each
-//! rank chooses for what it gives, by what was measured ([`Choice`]).
+//! rank chooses for what it gives, by what was measured ([`Choice`]). Of two ranks both copy then, each
+//! half of the bytes.
 
+mod joint_copy;
 mod layout;
 mod operation;
 mod protocol;

@@ -42,6 +42,9 @@ const MAX_WHOLE_REDUCE: u64 = 256 << 10;
 /// Bytes of a rank from which on there is a choice of protocols, if the giver would wait for several
 /// ranks.
 const MIN_CHOICE_OF_MANY: u64 = 64 << 10;
+/// Bytes from which on two ranks copy half of them each: a call of the system takes as long as the copy
+/// of some KiB.
+const MIN_JOINT: u64 = 64 << 10;
 /// Up to so many bytes of a rank go in smaller pieces: others read the first while the next is written.
 const MAX_SHORT: u64 = 64 << 10;
 /// The smaller pieces.
@@ -146,6 +149,16 @@ impl Operation {
     /// Whether more ranks than a few would copy at once what the root would copy alone.
     pub(super) fn is_for_many(&self) -> bool {
         matches!(self.call, Call::Scatter { .. }) && self.ranks > FEW_RANKS
+    }
+
+    /// Whether both ranks copy if the one that gives bytes doesn't copy them to its areas. Of a reduction one
+    /// does: what it combines would be in the other's cache.
+    pub(super) fn is_joint(&self) -> bool {
+        let only_moves = matches!(
+            self.call,
+            Call::Broadcast { .. } | Call::Gather { .. } | Call::Scatter { .. }
+        );
+        only_moves && self.ranks == 2 && self.class.is_some() && self.bytes >= MIN_JOINT
     }
 
     /// A step by its place among the operation's.

@@ -53,6 +53,11 @@ impl Class {
         })
     }
 
+    /// Of operations that combine what they get.
+    pub(crate) fn combines(self) -> bool {
+        self.combines
+    }
+
     /// The word that its averages are published in.
     pub(crate) fn word(self) -> u64 {
         self.range as u64

@@ -47,6 +47,15 @@ impl Ranks {
     }
 }
 
+/// The result of copying from a rank.
+fn of_rank(rank: usize, copied: std::result::Result<u64, CrossMemoryError>) -> Result<()> {
+    match copied {
+        Ok(_) => Ok(()),
+        Err(CrossMemoryError::NoProcess) => Err(Error::ProcFailed { rank: rank as u32 }),
+        Err(_) => Err(Error::MessageFailed),
+    }
+}
+
 impl SharedOperations {
     /// An operation that has a choice of protocols.
     pub(super) fn run_by_choice(
@@ -67,8 +76,11 @@ impl SharedOperations {
             false => 0,
         };
         let done = self
-            .run_until_through((operation, protocol), is_in_steps, buffers, wait)
-            .and_then(|()| self.await_getters(operation, protocol, wait));
+            .offer_place(operation, buffers, wait)
+            .and_then(|()| {
+                self.run_until_through((operation, protocol), is_in_steps, buffers, wait)
+            })
+            .and_then(|()| self.await_getters((operation, protocol), buffers, wait));
         match (&done, &self.memory.remote) {
             (Ok(()), _) => self.measure(operation, class),
             // The caller may free its buffer now, which others may be about to copy from.
@@ -146,11 +158,14 @@ impl SharedOperations {
     /// Waits until those who get this rank's bytes have copied them from where they are.
     fn await_getters(
         &self,
-        operation: &Operation,
-        protocol: Protocol,
+        (operation, protocol): (&Operation, Protocol),
+        buffers: &dyn Buffers,
         wait: &mut Wait,
     ) -> Result<()> {
         if protocol == Protocol::SingleCopy {
+            if operation.is_joint() {
+                self.push_part(operation, buffers, wait)?;
+            }
             let is_getter = |other: &usize| operation.gets(*other, self.rank);
             for getter in self.others().filter(is_getter) {
                 self.await_mark(getter, operation.step(0), Mark::Pulled, wait)?;
@@ -202,7 +217,7 @@ impl SharedOperations {
         }
         let is_address = self.got.addresses.contains(rank);
         if is_address && number == self.got.pulled_step {
-            self.pull(operation, rank, buffers)?;
+            self.pull(operation, rank, buffers, wait)?;
         }
         Ok(is_address)
     }
@@ -214,36 +229,47 @@ impl SharedOperations {
     }
 
     /// Copies what this rank gets of a rank that has given its address.
-    fn pull<B: Buffers + ?Sized>(
+    fn pull<B: Buffers + ?Sized, W: FnMut(bool) -> Result<()> + ?Sized>(
         &self,
         operation: &Operation,
         rank: usize,
         buffers: &mut B,
+        wait: &mut W,
     ) -> Result<()> {
         let address = self.given_address(operation, rank);
         let remote = self.memory.remote.as_ref().ok_or(Error::MessageFailed)?;
         let process = &remote.processes[rank];
         let bytes = operation.bytes;
-        let whole = |block: u64| RemoteSpan {
-            address: address.wrapping_add(block * bytes),
-            length: bytes,
+        let own_block = match operation.call {
+            Call::Scatter { .. } => self.rank as u64,
+            _ => 0,
         };
-        let place = |block: usize| block * bytes as usize..(block + 1) * bytes as usize;
-        let pulled = match operation.call {
-            Call::Scatter { .. } => {
-                process.pull_into(whole(self.rank as u64), buffers.output(place(0)))
-            }
-            Call::Gather { .. } => process.pull_into(whole(0), buffers.output(place(rank))),
-            Call::Allreduce(_) | Call::Reduce { .. } => {
-                let is_first = rank < self.rank;
-                self.pull_combining(operation, (process, is_first), whole(0), buffers)
-            }
-            _ => process.pull_into(whole(0), buffers.output(place(0))),
+        let from = |part: Range<u64>| RemoteSpan {
+            address: address.wrapping_add(own_block * bytes + part.start),
+            length: part.end - part.start,
         };
-        match pulled {
-            Ok(_) => Ok(()),
-            Err(CrossMemoryError::NoProcess) => Err(Error::ProcFailed { rank: rank as u32 }),
-            Err(_) => Err(Error::MessageFailed),
+        if operation.class.is_some_and(Class::combines) {
+            let is_first = rank < self.rank;
+            let pulled =
+                self.pull_combining(operation, (process, is_first), from(0..bytes), buffers);
+            return of_rank(rank, pulled);
+        }
+        let begin = self.place_of_pulled(operation, rank);
+        let mut pull = |part: Range<u64>| {
+            let place = begin + part.start as usize..begin + part.end as usize;
+            of_rank(rank, process.pull_into(from(part), buffers.output(place)))
+        };
+        match operation.is_joint() {
+            true => self.pull_jointly(operation, rank, pull, wait),
+            false => pull(0..bytes),
+        }
+    }
+
+    /// Where in the result the bytes begin that this rank gets of that one.
+    pub(super) fn place_of_pulled(&self, operation: &Operation, rank: usize) -> usize {
+        match operation.call {
+            Call::Gather { .. } => rank * operation.bytes as usize,
+            _ => 0,
         }
     }
 

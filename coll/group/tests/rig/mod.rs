@@ -305,7 +305,7 @@ pub fn share(group: &mut Group<Library>, memories: &[Region]) {
 }
 
 /// More bytes that a rank gives than `eager` are copied once, or if that is quicker.
-fn share_all(group: &mut Group<Library>, memories: &[Region], eager: Option<u64>) {
+pub fn share_all(group: &mut Group<Library>, memories: &[Region], eager: Option<u64>) {
     let mut memory = single_copy_memory(memories);
     if let Some(bytes) = eager {
         memory = memory.with_eager(bytes);
@@ -313,15 +313,29 @@ fn share_all(group: &mut Group<Library>, memories: &[Region], eager: Option<u64>
     group.share(memory).expect("it is of as many ranks");
 }
 
+/// As if all long operations were single copies, which the system denies this rank.
+pub fn share_in_vain(group: &mut Group<Library>, memories: &[Region]) {
+    let (lease, revoked) = (Lease::new(), Lease::new());
+    let process = this_process(&revoked);
+    revoked.revoke();
+    let memory = shared_memory(memories).with_remote(lease, vec![process; memories.len()]);
+    let shared = group.share(memory.with_eager(0));
+    shared.expect("it is of as many ranks");
+}
+
 /// Each rank's lease is its own, as if it were a process; the key of one will do, since all are
 /// this process.
 fn single_copy_memory(memories: &[Region]) -> SharedMemory {
     let lease = Lease::new();
-    let process = RemoteMemory {
+    let process = this_process(&lease);
+    shared_memory(memories).with_remote(lease, vec![process; memories.len()])
+}
+
+fn this_process(lease: &Lease) -> RemoteMemory {
+    RemoteMemory {
         process: std::process::id() as i32,
         key: lease.key().expect("there is memory for a page"),
-    };
-    shared_memory(memories).with_remote(lease, vec![process; memories.len()])
+    }
 }
 
 pub fn shared_memory(memories: &[Region]) -> SharedMemory {
