@@ -48,7 +48,7 @@ pub struct SharedMemory {
     remote: Option<Remote>,
 }
 
-/// What ranks copy from each other's own memory by.
+/// What ranks copy from and to each other's own memory by.
 struct Remote {
     /// Of this rank: revoked once an operation has failed.
     lease: Lease,
@@ -98,7 +98,7 @@ impl SharedMemory {
         }
     }
 
-    /// The ranks can also copy from each other's own memory: from those processes, by rank, as long
+    /// The ranks can also copy from and to each other's own memory: that of those processes, by rank, as long
     /// as their leases aren't revoked. `lease` is this rank's.
     #[must_use]
     pub fn with_remote(mut self, lease: Lease, processes: Vec<RemoteMemory>) -> Self {
