@@ -177,7 +177,9 @@ impl Shareable {
 
     /// Frees what [`allocate`](Self::allocate) has returned; false for any other address.
     pub fn free(&self, start: u64) -> bool {
-        self.memories().remove(&start).is_some()
+        let mut memories = self.memories();
+        let is_one = memories.get(&start).is_some_and(|made| !made.is_converted);
+        is_one && memories.remove(&start).is_some()
     }
 
     /// From now on, memory of the program is converted.
@@ -207,7 +209,7 @@ impl Shareable {
         }
         let (nonce, system) = (random(), ConvertError::System);
         let memory = SharedMemory::create_detachable((bytes + PAGE) as usize, random() as u32);
-        let memory = memory.map_err(system)?;
+        let mut memory = memory.map_err(system)?;
         nonce_of(&memory, bytes).store(nonce, Ordering::Relaxed);
         let from: *mut u8 = ptr::with_exposed_provenance_mut(address as usize);
         let used = used_pages(&range, PAGE);
@@ -223,7 +225,7 @@ impl Shareable {
         }
         // SAFETY: whole pages of the claim, which may be written to at any time; they get what
         // they hold.
-        unsafe { memory.move_front(bytes as usize, from) }.map_err(system)?;
+        unsafe { memory.move_front((bytes as usize, PAGE as usize), from) }.map_err(system)?;
         let made = Made {
             memory,
             bytes,
@@ -252,29 +254,25 @@ impl Shareable {
     /// As [`find`](Self::find), in segments that the program has attached.
     fn find_adopted(&self, range: &Range<u64>) -> Option<ShareablePlace> {
         let mut adopted = self.adopted();
-        let place = adopted.iter().find_map(|part| part.place_of(range))?;
-        if is_segment(range, place.id) {
-            return Some(place);
-        }
-        // The program has detached it.
-        adopted.retain(|part| part.place_of(range).is_none());
-        None
+        // The program may have detached one, and attached another one there.
+        let is_there = |place: ShareablePlace| is_segment(range, place.id);
+        adopted.retain(|part| part.place_of(range).is_none_or(is_there));
+        adopted.iter().find_map(|part| part.place_of(range))
     }
 
     fn find_made(&self, address: u64, length: u64) -> Option<ShareablePlace> {
         let mut memories = self.memories();
-        let start = *memories.range(..=address).next_back()?.0;
-        let made = &memories[&start];
-        if made.is_converted
-            && !is_segment(&(address..address.checked_add(length)?), made.memory.id())
-        {
+        let (&start, made) = memories.range(..=address).next_back()?;
+        let (offset, end) = (address - start, address.checked_add(length)?);
+        if end - start > made.bytes {
+            return None;
+        }
+        if made.is_converted && !is_segment(&(address..end), made.memory.id()) {
             // The program has unmapped it.
             memories.remove(&start);
             return None;
         }
-        let offset = address - start;
-        let end = offset.checked_add(length)?;
-        (end <= made.bytes).then(|| ShareablePlace {
+        Some(ShareablePlace {
             id: made.memory.id(),
             is_made: true,
             nonce: made.nonce,
@@ -423,6 +421,15 @@ mod tests {
             // SAFETY: it is mapped, and the test's own.
             unsafe { self.0.add(offset).write_volatile(byte) }
         }
+
+        /// Unmaps what is there, and keeps the addresses: other tests' mappings would be found there.
+        fn unmap(&self) {
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
+            // SAFETY: nobody uses what it replaces.
+            let mapped =
+                unsafe { libc::mmap(self.0.cast(), self.1, libc::PROT_NONE, flags, -1, 0) };
+            assert_ne!(mapped, libc::MAP_FAILED);
+        }
     }
 
     impl Drop for Mapped {
@@ -462,10 +469,22 @@ mod tests {
         std::mem::forget(seen);
         assert_eq!(mapped.get(4096 + 77), 9);
         assert_eq!(shareable().length(address), None, "it isn't to be freed");
+        assert!(!shareable().free(address));
         assert!(matches!(
             convert(address, BYTES as u64),
             Err(ConvertError::Unsuitable)
         ));
+    }
+
+    #[test]
+    fn converted_memory_stays_shareable_when_what_lies_behind_it_is_looked_for() {
+        const BYTES: u64 = 1 << 20;
+        let mapped = Mapped::new(2 * BYTES as usize);
+        let address = mapped.address();
+        convert(address, BYTES).expect("it is private");
+        assert_eq!(shareable().find(address + BYTES, 8), None);
+        assert_eq!(shareable().find(address + BYTES - 4, 8), None);
+        assert!(shareable().find(address, BYTES).is_some());
     }
 
     #[test]
@@ -474,7 +493,7 @@ mod tests {
         let address = mapped.address();
         convert(address, 1 << 20).expect("it is private");
         assert!(shareable().find(address, 8).is_some());
-        drop(mapped);
+        mapped.unmap();
         assert_eq!(shareable().find(address, 8), None);
     }
 
@@ -495,11 +514,20 @@ mod tests {
 
     /// A System V segment as a program attaches it, marked for removal.
     fn segment(bytes: usize) -> (u64, i32) {
+        segment_in_place_of(None, bytes)
+    }
+
+    /// The same in place of what is mapped there, or else where the system likes.
+    fn segment_in_place_of(mapped: Option<&Mapped>, bytes: usize) -> (u64, i32) {
         // SAFETY: shmget takes any numbers.
         let id = unsafe { libc::shmget(libc::IPC_PRIVATE, bytes, libc::IPC_CREAT | 0o600) };
         assert!(id >= 0);
-        // SAFETY: attached where the system likes.
-        let start = unsafe { libc::shmat(id, ptr::null(), 0) };
+        let (place, flags) = match mapped {
+            Some(mapped) => (mapped.0.cast_const(), libc::SHM_REMAP),
+            None => (ptr::null(), 0),
+        };
+        // SAFETY: what it replaces is the calling test's own, which doesn't use it.
+        let start = unsafe { libc::shmat(id, place.cast(), flags) };
         // SAFETY: nothing is filled for this command.
         unsafe { libc::shmctl(id, libc::IPC_RMID, ptr::null_mut()) };
         assert_ne!(start.addr(), usize::MAX);
@@ -520,7 +548,8 @@ mod tests {
     #[test]
     fn a_segment_that_the_program_has_attached_is_found_until_it_is_detached() {
         const BYTES: u64 = 1 << 20;
-        let (address, id) = segment(BYTES as usize);
+        let mapped = Mapped::new(BYTES as usize);
+        let (address, id) = segment_in_place_of(Some(&mapped), BYTES as usize);
         let (from, length) = (address + 100, BYTES - 100);
         assert_eq!(shareable().find(from, 8), None);
         assert!(adopt(from, length));
@@ -538,8 +567,21 @@ mod tests {
         cell(peer.start()).store(7, Ordering::Relaxed);
         let own = ptr::with_exposed_provenance_mut(address as usize);
         assert_eq!(cell(own).load(Ordering::Relaxed), 7);
-        detach(address);
+        mapped.unmap();
         assert_eq!(shareable().find(from + 8, 8), None);
+    }
+
+    #[test]
+    fn a_segment_is_found_where_another_one_was() {
+        const BYTES: u64 = 1 << 20;
+        let mapped = Mapped::new(BYTES as usize);
+        let ids = [(); 2].map(|()| {
+            let (address, id) = segment_in_place_of(Some(&mapped), BYTES as usize);
+            assert!(adopt(address, BYTES));
+            id
+        });
+        let found = shareable().find(mapped.address(), 8);
+        assert_eq!(found.map(|place| place.id), Some(ids[1]));
     }
 
     #[test]

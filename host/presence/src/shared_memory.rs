@@ -23,8 +23,19 @@ const ABANDONED: u64 = 10;
 pub(crate) struct SharedMemory {
     start: *mut u8,
     id: i32,
-    /// Its length, if this process has made it.
-    made: Option<usize>,
+    detach: Detach,
+}
+
+/// How a segment is detached.
+#[derive(Clone, Copy)]
+enum Detach {
+    /// All of it, from where it was attached.
+    Whole,
+    /// All of it, so many bytes, with zeros mapped in its place.
+    Vacate { bytes: usize },
+    /// What lies behind its front, which was moved away: another mapping may be in the front's place,
+    /// which shmdt(2) would take for this one.
+    Rest { offset: usize, bytes: usize },
 }
 
 /// Addresses and lengths of segments that this process has made and detached. Zeros are
@@ -137,23 +148,31 @@ impl SharedMemory {
         self.start
     }
 
-    /// Moves the mapping of its first bytes to an address, in place of what is there. What is
-    /// behind them stays where it is.
+    /// Moves the mapping of its first bytes to an address, in place of what is there. The `rest`
+    /// behind them stays where it is; from here on this value stands for that alone.
     ///
     /// # Errors
     /// The system's, with nothing changed.
     ///
     /// # Safety
-    /// `bytes` are whole pages of this segment. As many at `to` are mapped, may be written to at
-    /// any time, and hold the same.
-    pub(crate) unsafe fn move_front(&self, bytes: usize, to: *mut u8) -> io::Result<()> {
+    /// `bytes` and `rest` are whole pages, all of this segment. As many at `to` as `bytes` are mapped, may
+    /// be written to at any time, and hold the same.
+    pub(crate) unsafe fn move_front(
+        &mut self,
+        (bytes, rest): (usize, usize),
+        to: *mut u8,
+    ) -> io::Result<()> {
         let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
         // SAFETY: as the caller promises; other addresses aren't touched.
         let moved = unsafe { libc::mremap(self.start.cast(), bytes, bytes, flags, to) };
-        match moved == libc::MAP_FAILED {
-            true => Err(io::Error::last_os_error()),
-            false => Ok(()),
+        if moved == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
         }
+        self.detach = Detach::Rest {
+            offset: bytes,
+            bytes: rest,
+        };
+        Ok(())
     }
 
     fn attach_raw(id: i32, mode: Mode) -> io::Result<SharedMemory> {
@@ -181,7 +200,7 @@ impl SharedMemory {
             None => SharedMemory::attach_raw(id, Mode::ReadWrite),
         };
         if let Ok(memory) = &mut attached {
-            memory.made = Some(bytes);
+            memory.detach = Detach::Vacate { bytes };
         }
         attached
     }
@@ -193,17 +212,22 @@ impl SharedMemory {
         Ok(SharedMemory {
             start: start.cast(),
             id,
-            made: None,
+            detach: Detach::Whole,
         })
     }
 }
 
 impl Drop for SharedMemory {
     fn drop(&mut self) {
-        match self.made {
-            Some(bytes) => vacate(self.start, bytes),
+        match self.detach {
             // SAFETY: attached by attach_raw, and nobody else detaches it.
-            None => drop(unsafe { libc::shmdt(self.start.cast()) }),
+            Detach::Whole => drop(unsafe { libc::shmdt(self.start.cast()) }),
+            Detach::Vacate { bytes } => vacate(self.start, bytes),
+            Detach::Rest { offset, bytes } => {
+                let rest = self.start.wrapping_add(offset);
+                // SAFETY: it has stayed where it was attached, and nobody else unmaps it.
+                unsafe { libc::munmap(rest.cast(), bytes) };
+            }
         }
     }
 }
@@ -334,6 +358,40 @@ mod tests {
         assert!(SharedMemory::attach(id, BYTES, Mode::ReadOnly).is_err());
         let next = SharedMemory::create(BYTES, 8).expect("the system has memory");
         assert_eq!(next.start(), start);
+    }
+
+    #[test]
+    fn a_segment_whose_front_was_moved_leaves_alone_what_is_in_its_place() {
+        const FRONT: usize = 1 << 20;
+        const REST: usize = 4096;
+        // SAFETY: mapped where the system likes.
+        let target = unsafe {
+            let (rights, flags) = (
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+            );
+            libc::mmap(ptr::null_mut(), FRONT, rights, flags, -1, 0)
+        };
+        let moved_and_another = || {
+            let mut moved = SharedMemory::create_detachable(FRONT + REST, 9).ok()?;
+            // SAFETY: the test's own, of zeros as the segment is.
+            unsafe { moved.move_front((FRONT, REST), target.cast()) }.ok()?;
+            let id = SharedMemory::make(FRONT, 10).ok()?;
+            // SAFETY: refused if another thread has something there already.
+            let there = unsafe { libc::shmat(id, moved.start().cast(), 0) };
+            remove(id);
+            Some((moved, SharedMemory::attached(there, id).ok()?))
+        };
+        let (moved, another) = (0..100)
+            .find_map(|_| moved_and_another())
+            .expect("the place is free");
+        assert_eq!(another.start(), moved.start());
+        let id = moved.id();
+        drop(moved);
+        assert!(status(another.id()).is_some(), "it is still attached");
+        // SAFETY: mapped above; nobody uses it.
+        unsafe { libc::munmap(target, FRONT) };
+        assert!(status(id).is_none(), "its last part is gone");
     }
 
     #[test]
