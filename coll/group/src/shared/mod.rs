@@ -24,6 +24,7 @@ mod layout;
 mod operation;
 mod protocol;
 mod single_copy;
+mod take;
 
 pub(crate) use layout::MAX_SHORT_CALL;
 
@@ -33,7 +34,7 @@ use crate::error::Result;
 use layout::{
     APART, AREAS_AT, FETCHED_AHEAD, Mark, SLOTS, WINDOW, few_bytes_of, place_of, unused_of,
 };
-use lintel_claim::{Claim, Lease, Region, RemoteMemory, combine, combine_into};
+use lintel_claim::{Claim, Lease, Region, RemoteMemory, combine};
 use operation::{Operation, Step};
 use protocol::{Choice, Measured, Protocol};
 use single_copy::{Got, PULLED_PIECE};
@@ -290,95 +291,6 @@ impl SharedOperations {
         }
         let own = self.memory.memories[self.rank];
         own.store_u64(place_of(step.number, Mark::Combined), step.number + 1);
-        Ok(())
-    }
-
-    /// Waits for what this rank gets of a step, and reads it.
-    #[inline(always)]
-    fn take<const CHOICE: bool, B: Buffers + ?Sized, W: FnMut(bool) -> Result<()> + ?Sized>(
-        &mut self,
-        operation: &Operation,
-        number: u64,
-        buffers: &mut B,
-        wait: &mut W,
-    ) -> Result<()> {
-        let step = operation.step(number);
-        let Step { at, bytes, .. } = step;
-        let has_choice = CHOICE && operation.class.is_some();
-        let place = |begin: u64, bytes: u64| begin as usize..(begin + bytes) as usize;
-        match operation.call {
-            Call::Barrier => {
-                for rank in self.others() {
-                    self.await_mark(rank, step, Mark::Given, wait)?;
-                }
-            }
-            Call::Allreduce(_) if !operation.is_split => {
-                if has_choice {
-                    return self.take_of_two((operation, number), buffers, wait);
-                }
-                // In the same order at all ranks, so that all get the same bits.
-                let output = buffers.output(place(at, bytes));
-                let how = operation.combine();
-                let first = self.await_area(0, operation, step, wait)?;
-                first.read(output);
-                for rank in 1..self.ranks() {
-                    let area = self.await_area(rank, operation, step, wait)?;
-                    combine_into(how.operation, how.datatype, area, output);
-                }
-            }
-            Call::Reduce { root, .. } if root as usize == self.rank && !operation.is_split => {
-                let how = operation.combine();
-                let mut others = self.others();
-                let Some(first) = others.next() else {
-                    buffers.keep(step.range(), step.range());
-                    return Ok(());
-                };
-                if has_choice && self.pulls((operation, number), first, buffers, wait)? {
-                    return Ok(());
-                }
-                let area = self.await_area(first, operation, step, wait)?;
-                buffers.combine(how, area, step.range());
-                let output = buffers.output(step.range());
-                for rank in others {
-                    let area = self.await_area(rank, operation, step, wait)?;
-                    combine_into(how.operation, how.datatype, area, output);
-                }
-            }
-            Call::Reduce { root, .. } if root as usize != self.rank => {}
-            Call::Allreduce(_) | Call::Reduce { .. } => {
-                for rank in 0..self.ranks() {
-                    self.await_mark(rank, step, Mark::Combined, wait)?;
-                    let Range { start, end } = operation.part(step, rank);
-                    let part = self.area(rank, operation, step).slice(start, end - start);
-                    part.read(buffers.output(place(at + start, end - start)));
-                }
-            }
-            Call::Gather { root, .. } if root as usize == self.rank => {
-                for rank in self.others() {
-                    if has_choice && self.pulls((operation, number), rank, buffers, wait)? {
-                        continue;
-                    }
-                    let area = self.await_area(rank, operation, step, wait)?;
-                    let begin = rank as u64 * operation.bytes + at;
-                    area.read(buffers.output(place(begin, bytes)));
-                }
-            }
-            Call::Broadcast { root, .. } | Call::Scatter { root, .. }
-                if root as usize != self.rank =>
-            {
-                let root = root as usize;
-                if has_choice && self.pulls((operation, number), root, buffers, wait)? {
-                    return Ok(());
-                }
-                let area = self.await_area(root, operation, step, wait)?;
-                let own = match operation.call {
-                    Call::Scatter { .. } => area.slice(self.rank as u64 * bytes, bytes),
-                    _ => area,
-                };
-                own.read(buffers.output(place(at, bytes)));
-            }
-            Call::Gather { .. } | Call::Broadcast { .. } | Call::Scatter { .. } => {}
-        }
         Ok(())
     }
 
