@@ -7,8 +7,11 @@ use lintel_group::{
 };
 use rig::plain::{Random, SUM, any_call, any_call_below, expected, given};
 use rig::{
-    By, Library, Network, job, memories, nothing, on_threads, run, share, share_all, share_in_vain,
+    By, LIMIT, Library, Network, job, memories, nothing, on_threads, run, share, share_all,
+    share_in_vain,
 };
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::Instant;
 
 /// All that operations in shared memory may be carried out by.
 const ANY_PROTOCOL: [By; 4] = [
@@ -17,6 +20,9 @@ const ANY_PROTOCOL: [By; 4] = [
     By::SingleCopy,
     By::SomeSingleCopy,
 ];
+
+/// Bytes of a rank that it has no room for in its shared memory at once.
+const MORE_THAN_AREAS_HOLD: usize = 270_000;
 
 /// Any operation of so few bytes that it is short.
 fn any_short_call(random: &mut Random, ranks: u32) -> Call {
@@ -293,24 +299,61 @@ fn a_rank_gets_all_bytes_itself_if_the_other_cant_copy_its_half() {
 }
 
 #[test]
-fn a_gather_in_place_leaves_the_roots_part_where_it_is() {
+fn a_gather_or_scatter_in_place_leaves_the_roots_part_where_it_is() {
+    for (by, bytes) in ANY_PROTOCOL
+        .map(|by| [40_000, MORE_THAN_AREAS_HOLD].map(|bytes| (by, bytes)))
+        .concat()
+    {
+        job(3, by, |_, mut group| {
+            let (root, own) = (1, group.rank() as usize * bytes);
+            let bytes_of_all = 0..3 * bytes;
+            let mut all = vec![group.rank() as u8 + 1; bytes_of_all.end];
+            let mut buffers = InPlace {
+                bytes: &mut all,
+                input: own..own + bytes,
+                output: bytes_of_all.clone(),
+            };
+            let bytes = bytes as u64;
+            let gather = Call::Gather { root, bytes };
+            group.run(gather, None, &mut buffers).unwrap();
+            if group.rank() == root {
+                let parts = all.chunks(bytes as usize).zip(1..);
+                parts.for_each(|(part, value)| assert!(part.iter().all(|byte| *byte == value)));
+            } else {
+                all.fill(0);
+            }
+            let mut buffers = InPlace {
+                bytes: &mut all,
+                input: bytes_of_all,
+                output: own..own + bytes as usize,
+            };
+            let scatter = Call::Scatter { root, bytes };
+            group.run(scatter, None, &mut buffers).unwrap();
+            let part = &all[own..own + bytes as usize];
+            let value = group.rank() as u8 + 1;
+            assert!(part.iter().all(|byte| *byte == value), "{by:?}");
+            group.free().unwrap();
+        });
+    }
+}
+
+#[test]
+fn a_rank_that_gives_to_a_gather_of_several_returns_before_the_root_calls() {
+    let returned = AtomicU32::new(0);
     job(3, By::SingleCopy, |_, mut group| {
-        let mut bytes = vec![group.rank() as u8 + 1; 120_000];
-        let own = group.rank() as usize * 40_000;
-        let mut buffers = InPlace {
-            bytes: &mut bytes,
-            input: own..own + 40_000,
-            output: 0..120_000,
-        };
+        let rank = group.rank();
         let call = Call::Gather {
-            root: 1,
-            bytes: 40_000,
+            root: 0,
+            bytes: 200_000,
         };
-        group.run(call, None, &mut buffers).unwrap();
-        if group.rank() == 1 {
-            let parts = bytes.chunks(40_000).zip(1..);
-            parts.for_each(|(part, value)| assert!(part.iter().all(|byte| *byte == value)));
+        let begun = Instant::now();
+        while rank == 0 && returned.load(Relaxed) < 2 {
+            assert!(begun.elapsed() < LIMIT, "they wait for the root");
+            std::thread::yield_now();
         }
+        let got = run(&mut group, call, &given(rank, 1, 200_000));
+        returned.fetch_add(1, Relaxed);
+        assert!(got == expected(call, rank, 3, 1));
         group.free().unwrap();
     });
 }
@@ -319,13 +362,11 @@ fn a_gather_in_place_leaves_the_roots_part_where_it_is() {
 fn a_gather_of_more_ranks_than_a_word_has_bits_knows_who_gives_how() {
     job(70, By::SomeSingleCopy, |_, mut group| {
         let rank = group.rank();
-        let (root, bytes) = (3, 9000);
-        let got = run(
-            &mut group,
-            Call::Gather { root, bytes },
-            &given(rank, 1, bytes),
-        );
-        assert!(got == expected(Call::Gather { root, bytes }, rank, 70, 1));
+        let (root, bytes) = (3, MORE_THAN_AREAS_HOLD as u64);
+        let call = Call::Gather { root, bytes };
+        let got = run(&mut group, call, &given(rank, 1, bytes));
+        let want = expected(call, rank, 70, 1);
+        assert!(got == want);
         group.free().unwrap();
     });
 }

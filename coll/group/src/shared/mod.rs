@@ -35,7 +35,7 @@ use layout::{
     APART, AREAS_AT, FETCHED_AHEAD, Mark, SLOTS, WINDOW, few_bytes_of, place_of, unused_of,
 };
 use lintel_claim::{Claim, Lease, Region, RemoteMemory, combine};
-use operation::{Operation, Step};
+use operation::{Keep, Operation, Step};
 use protocol::{Choice, Measured, Protocol};
 use single_copy::{Got, PULLED_PIECE};
 use std::any::Any;
@@ -162,23 +162,28 @@ impl SharedOperations {
         let has_choice = self.memory.remote.is_some();
         let operation = Operation::new((call, bytes), self.ranks() as u64, self.next, has_choice);
         self.next += operation.steps();
-        let own = operation.own_piece(self.rank);
-        // Others needn't wait for it, unless they would overwrite it.
-        let keeps_last = operation.keeps_last_in_place() || buffers.separate(0..0).is_some();
-        if let (Some((from, to)), false) = (&own, keeps_last) {
-            buffers.keep(from.clone(), to.clone());
-        }
+        self.keep_own(&operation, Keep::First, buffers);
         match operation.class {
             Some(class) => self.run_by_choice((&operation, class), buffers, wait)?,
             None => {
                 let how = (&operation, Protocol::CopyInCopyOut);
                 self.run_steps(how, 0..operation.steps(), buffers, wait)?;
+                self.keep_own(&operation, Keep::WhileOthersCopy, buffers);
             }
         }
-        if let (Some((from, to)), true) = (own, keeps_last) {
+        self.keep_own(&operation, Keep::Last, buffers);
+        Ok(())
+    }
+
+    /// Copies what a root gives to itself, if that is to be done then.
+    fn keep_own(&self, operation: &Operation, then: Keep, buffers: &mut dyn Buffers) {
+        let is_in_place = buffers.separate(0..0).is_none();
+        if let (Some((from, to)), true) = (
+            operation.own_piece(self.rank),
+            operation.keeps_own(is_in_place) == then,
+        ) {
             buffers.keep(from, to);
         }
-        Ok(())
     }
 
     /// As [`SharedOperations::run`], of at most [`MAX_SHORT_CALL`] bytes of each rank: one step,

@@ -1,6 +1,8 @@
 //! The steps that an operation is cut into, and who gives what to whom in them.
 
-use super::layout::{APART, AREA, AREAS_AT, IN_LINE, LINE, MAX_SHORT_CALL, SLOTS, few_bytes_of};
+use super::layout::{
+    APART, AREA, AREAS_AT, IN_LINE, LINE, MAX_SHORT_CALL, SLOTS, WINDOW, few_bytes_of,
+};
 use super::protocol::{Class, MIN_CHOICE};
 use crate::call::Call;
 use crate::portals::Combine;
@@ -31,6 +33,17 @@ pub(super) struct Step {
     pub(super) bytes: u64,
 }
 
+/// When a root copies what it gives to itself.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Keep {
+    /// Before all else.
+    First,
+    /// Once others have all they need to go on.
+    WhileOthersCopy,
+    /// After all else.
+    Last,
+}
+
 /// Up to so many bytes of all ranks together, each rank combines all of them: a split saves less
 /// than its second wait costs.
 const MAX_WHOLE: u64 = 4 << 10;
@@ -39,9 +52,6 @@ const MAX_WHOLE: u64 = 4 << 10;
 const FEW_RANKS: u64 = 4;
 /// Reductions to a root of more ranks are split if all together give more.
 const MAX_WHOLE_REDUCE: u64 = 256 << 10;
-/// Bytes of a rank from which on there is a choice of protocols, if the giver would wait for several
-/// ranks.
-const MIN_CHOICE_OF_MANY: u64 = 64 << 10;
 /// Bytes from which on two ranks copy half of them each: a call of the system takes as long as the copy
 /// of some KiB.
 const MIN_JOINT: u64 = 64 << 10;
@@ -93,9 +103,11 @@ impl Operation {
         has_choice: bool,
     ) -> Self {
         let least = match call {
-            Call::Gather { .. } => MIN_CHOICE,
-            Call::Scatter { .. } if ranks == 2 => MIN_CHOICE,
-            Call::Scatter { .. } => MIN_CHOICE_OF_MANY,
+            Call::Scatter { .. } => MIN_CHOICE,
+            Call::Gather { .. } if ranks == 2 => MIN_CHOICE,
+            // Each of more ranks would wait until the root has copied what all others give, too, which it
+            // does at leisure from their areas if those hold it all.
+            Call::Gather { .. } => WINDOW * AREA + 1,
             // The root of more ranks would wait for all, which read from its areas at leisure.
             Call::Broadcast { .. } if ranks == 2 => MIN_CHOICE,
             // Of more ranks, who gives what how would decide about the order of combining.
@@ -233,11 +245,13 @@ impl Operation {
         }
     }
 
-    /// Whether it is copied after all else also in place, where it may overwrite what others get. Else
-    /// before all else then, since it may be overwritten by what others give.
-    #[inline]
-    pub(super) fn keeps_last_in_place(&self) -> bool {
-        matches!(self.call, Call::Scatter { .. })
+    /// When that is copied. In place it may be overwritten by what others give, or overwrite what they get.
+    pub(super) fn keeps_own(&self, is_in_place: bool) -> Keep {
+        match self.call {
+            _ if !is_in_place => Keep::WhileOthersCopy,
+            Call::Scatter { .. } => Keep::Last,
+            _ => Keep::First,
+        }
     }
 
     /// How a reduction combines.

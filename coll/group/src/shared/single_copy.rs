@@ -2,7 +2,7 @@
 //! once by those who get them, from where they are.
 
 use super::layout::{MEASURED_AT, Mark, few_bytes_of, place_of};
-use super::operation::Operation;
+use super::operation::{Keep, Operation};
 use super::protocol::{Class, Protocol};
 use super::{MAX_SHARING_RANKS, SharedOperations, Wait};
 use crate::buffers::Buffers;
@@ -139,21 +139,22 @@ impl SharedOperations {
         self.memory.memories[self.rank].store_u64(at, operation.first + 1);
     }
 
-    /// Waits until those who get this rank's bytes have copied them from where they are.
+    /// Waits until those who get this rank's bytes have copied them from where they are, and copies meanwhile
+    /// what this rank has to.
     fn await_getters(
         &self,
         (operation, protocol): (&Operation, Protocol),
-        buffers: &dyn Buffers,
+        buffers: &mut dyn Buffers,
         wait: &mut Wait,
     ) -> Result<()> {
-        if protocol == Protocol::SingleCopy {
-            if operation.is_joint() {
-                self.push_part(operation, buffers, wait)?;
-            }
-            let is_getter = |other: &usize| operation.gets(*other, self.rank);
-            for getter in self.others().filter(is_getter) {
-                self.await_mark(getter, operation.step(0), Mark::Pulled, wait)?;
-            }
+        let is_copied_by_getters = protocol == Protocol::SingleCopy;
+        if is_copied_by_getters && operation.is_joint() {
+            self.push_part(operation, buffers, wait)?;
+        }
+        self.keep_own(operation, Keep::WhileOthersCopy, buffers);
+        let is_getter = |other: &usize| is_copied_by_getters && operation.gets(*other, self.rank);
+        for getter in self.others().filter(is_getter) {
+            self.await_mark(getter, operation.step(0), Mark::Pulled, wait)?;
         }
         Ok(())
     }

@@ -18,7 +18,7 @@ use lintel_group::{
 };
 
 /// Longer than any job takes on a loaded machine: a rank that still waits then waits for nothing.
-const LIMIT: Duration = Duration::from_secs(240);
+pub const LIMIT: Duration = Duration::from_secs(240);
 
 type Result<T> = std::result::Result<T, PortalsError>;
 

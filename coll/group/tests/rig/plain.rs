@@ -81,7 +81,7 @@ pub fn check(group: &mut Group<Library>, call: Call, salt: u64) {
 
 /// Any operation, of few or many bytes.
 pub fn any_call(random: &mut Random, ranks: u32) -> Call {
-    let most = [13, 200, 20_000, 300_000][random.below(4) as usize];
+    let most = [13, 200, 20_000, 400_000][random.below(4) as usize];
     any_call_below(most, random, ranks)
 }
 
