@@ -10,6 +10,9 @@
 # milliseconds. An MPI that isn't installed (Debian: libopenmpi-dev openmpi-bin,
 # libmpich-dev mpich) is left out.
 #
+# With USED=1 each rank writes what it gives before an operation, and its time includes reading what it
+# gets.
+#
 # With NETWORK=udp or NETWORK=ofi each rank is a node of its own, and Open MPI exchanges
 # messages over TCP; MPICH, which uses shared memory all the same, is left out.
 set -eu
@@ -20,6 +23,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT INT TERM
 budget=${BUDGET:-50}
+used=${USED:+used}
 
 PKG_CONFIG_PATH=$prefix/lib/pkgconfig
 export PKG_CONFIG_PATH
@@ -43,15 +47,15 @@ done
 start() { # kind ranks
     # shellcheck disable=SC2086 # options are words
     case $1 in
-    shared) "$prefix/bin/yod" -n "$2" "$work/lintel" "$budget" ;;
+    shared) "$prefix/bin/yod" -n "$2" "$work/lintel" "$budget" $used ;;
     offloaded | host)
-        PTLCOLL_PROGRESS=$1 "$prefix/bin/yod" -n "$2" ${network:+--nodes $2 --nal $network} "$work/lintel" "$budget"
+        PTLCOLL_PROGRESS=$1 "$prefix/bin/yod" -n "$2" ${network:+--nodes $2 --nal $network} "$work/lintel" "$budget" $used
         ;;
     openmpi)
         mpiexec.openmpi --allow-run-as-root --oversubscribe ${network:+--mca pml ob1 --mca btl tcp,self} \
-            -n "$2" "$work/openmpi" "$budget"
+            -n "$2" "$work/openmpi" "$budget" $used
         ;;
-    mpich) mpiexec.mpich -n "$2" "$work/mpich" "$budget" ;;
+    mpich) mpiexec.mpich -n "$2" "$work/mpich" "$budget" $used ;;
     esac
 }
 

@@ -7,7 +7,9 @@
  *
  * Compiled with -DWITH_MPI for MPI (mpicc), and without for libptlcoll, so that both
  * are measured by the same code. The first argument is the time for each point in
- * milliseconds.
+ * milliseconds. With the second argument "used", a rank writes each line of what it gives before the
+ * barrier, and its time includes reading each line of what it gets, as programs do: where an operation
+ * leaves the bytes, in which core's cache, counts then.
  */
 #define _GNU_SOURCE /* sched_setaffinity */
 #include <sched.h>
@@ -18,12 +20,14 @@
 #include <unistd.h>
 
 #define LARGEST (1 << 20)
+#define LINE 64
 #define MOST_SAMPLES 100000 /* all of them fit in LARGEST bytes */
 #define LEAST_SAMPLES 15
 
 static int    rank, ranks;
 static double given[LARGEST / sizeof(double)];
 static double *all; /* for all ranks */
+static int     is_used;
 
 #ifdef WITH_MPI
 #include <mpi.h>
@@ -134,6 +138,46 @@ static void scatter(size_t bytes)
 }
 #endif
 
+enum who { NOBODY, ROOT, OTHERS, EVERYBODY };
+
+/* What ranks give, or get: in `given`, or in `all`, as many bytes or those of all ranks. */
+struct part {
+    enum who who;
+    int      is_in_all, is_of_all_ranks;
+};
+
+struct operation {
+    const char *name;
+    void (*call)(size_t bytes);
+    struct part gives, gets;
+};
+
+static int has(const struct part *part)
+{
+    return part->who == EVERYBODY || part->who == (rank == 0 ? ROOT : OTHERS);
+}
+
+static size_t elements(const struct part *part, size_t bytes)
+{
+    return (part->is_of_all_ranks ? (size_t)ranks : 1) * bytes / sizeof(double);
+}
+
+static void write_part(const struct part *part, size_t bytes)
+{
+    volatile double *at = part->is_in_all ? all : given;
+    for (size_t i = 0; has(part) && i < elements(part, bytes); i += LINE / sizeof *at) {
+        at[i] = (double)i;
+    }
+}
+
+static void read_part(const struct part *part, size_t bytes)
+{
+    const volatile double *at = part->is_in_all ? all : given;
+    for (size_t i = 0; has(part) && i < elements(part, bytes); i += LINE / sizeof *at) {
+        (void)at[i];
+    }
+}
+
 static double now_us(void)
 {
     struct timespec now;
@@ -172,27 +216,33 @@ static void average(double *samples, int count)
     memset(given, 0, bytes);
 }
 
-static void measure(const char *name, void (*operation)(size_t), size_t bytes, double budget_us)
+static void measure(const struct operation *operation, size_t bytes, double budget_us)
 {
     static double samples[MOST_SAMPLES];
     int           count = 0;
     double        until;
     for (int warm = 0; warm < 3; warm++) {
-        operation(bytes);
+        operation->call(bytes);
     }
     until = now_us() + budget_us;
     do {
         for (int batch = 0; batch < LEAST_SAMPLES && count < MOST_SAMPLES; batch++) {
+            if (is_used) {
+                write_part(&operation->gives, bytes);
+            }
             barrier(0);
             double begun = now_us();
-            operation(bytes);
+            operation->call(bytes);
+            if (is_used) {
+                read_part(&operation->gets, bytes);
+            }
             samples[count++] = now_us() - begun;
         }
     } while (!enough(now_us() > until || count == MOST_SAMPLES));
     average(samples, count);
     if (rank == 0) {
         qsort(samples, (size_t)count, sizeof *samples, by_size);
-        printf("%d %s %zu %.2f\n", ranks, name, bytes, samples[count / 2]);
+        printf("%d %s %zu %.2f\n", ranks, operation->name, bytes, samples[count / 2]);
         fflush(stdout);
     }
 }
@@ -209,13 +259,17 @@ static void stay_on_a_core(void)
 
 int main(int argc, char **argv)
 {
-    static const struct {
-        const char *name;
-        void (*operation)(size_t);
-    } OPERATIONS[] = {{"broadcast", broadcast}, {"allreduce", allreduce}, {"reduce", reduce},
-                      {"gather", gather},       {"scatter", scatter}};
+    static const struct operation BARRIER = {"barrier", barrier, {NOBODY, 0, 0}, {NOBODY, 0, 0}};
+    static const struct operation OPERATIONS[] = {
+        {"broadcast", broadcast, {ROOT, 0, 0}, {OTHERS, 0, 0}},
+        {"allreduce", allreduce, {EVERYBODY, 0, 0}, {EVERYBODY, 1, 0}},
+        {"reduce", reduce, {EVERYBODY, 0, 0}, {ROOT, 1, 0}},
+        {"gather", gather, {EVERYBODY, 0, 0}, {ROOT, 1, 1}},
+        {"scatter", scatter, {ROOT, 1, 1}, {EVERYBODY, 0, 0}},
+    };
     static const size_t SIZES[] = {8, 1024, 16384, 262144};
     double              budget_us = (argc > 1 ? atof(argv[1]) : 100) * 1000;
+    is_used = argc > 2 && strcmp(argv[2], "used") == 0;
     begin();
     stay_on_a_core();
     all = calloc((size_t)ranks, LARGEST);
@@ -223,10 +277,10 @@ int main(int argc, char **argv)
         fprintf(stderr, "no memory for %d ranks\n", ranks);
         return 1;
     }
-    measure("barrier", barrier, 0, budget_us);
+    measure(&BARRIER, 0, budget_us);
     for (size_t which = 0; which < sizeof OPERATIONS / sizeof *OPERATIONS; which++) {
         for (size_t size = 0; size < sizeof SIZES / sizeof *SIZES; size++) {
-            measure(OPERATIONS[which].name, OPERATIONS[which].operation, SIZES[size], budget_us);
+            measure(&OPERATIONS[which], SIZES[size], budget_us);
         }
     }
     end();

@@ -253,7 +253,7 @@ fn long_bytes_of_two_ranks_are_right_whichever_of_them_copies_them() {
     job(2, By::SingleCopy, |_, mut group| {
         let rank = group.rank();
         let mut random = Random(seed + u64::from(rank));
-        let lengths = [65_535, 65_536, 65_537, 69_632, 200_001, 1_048_579];
+        let lengths = [262_143, 262_144, 262_145, 266_240, 400_001, 1_048_579];
         for salt in 0..10 {
             for bytes in lengths {
                 for call in [one_way_calls(0, bytes), one_way_calls(1, bytes)].concat() {

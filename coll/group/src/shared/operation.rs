@@ -52,9 +52,9 @@ const MAX_WHOLE: u64 = 4 << 10;
 const FEW_RANKS: u64 = 4;
 /// Reductions to a root of more ranks are split if all together give more.
 const MAX_WHOLE_REDUCE: u64 = 256 << 10;
-/// Bytes from which on two ranks copy half of them each: a call of the system takes as long as the copy
-/// of some KiB.
-const MIN_JOINT: u64 = 64 << 10;
+/// Bytes from which on two ranks copy half of them each. Of fewer, the getter loses more than that when it
+/// reads what the giver has copied, which lies in the giver's cache.
+const MIN_JOINT: u64 = 256 << 10;
 /// Up to so many bytes of a rank go in smaller pieces: others read the first while the next is written.
 const MAX_SHORT: u64 = 64 << 10;
 /// The smaller pieces.
