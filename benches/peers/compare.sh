@@ -7,6 +7,8 @@
 #
 # PREFIX is where `cargo xtask dist --prefix PREFIX` has installed Lintel. Variables:
 #   CORES (0,1)                 one for each rank
+#   USED                        if set, latencies are those of bytes that are written before they are sent,
+#                               and read once they have arrived, without libfabric's column
 #   SIZES (8 64 1024 4096 8192 65536 1048576)
 #   ROUNDS (3)                  turns that each column gets
 #   BUDGET (200)                milliseconds for each point of a turn
@@ -59,7 +61,7 @@ bounded() {
 lintel() {
     list=$(echo "$sizes" | tr ' ' ,)
     bounded "$prefix/bin/lintel" perf put rate bandwidth overlap delay gups --csv - \
-        --sizes "$list" --cores "$cores" --time "$budget" --rounds 3 |
+        --sizes "$list" --cores "$cores" --time "$budget" --rounds 3 ${USED:+--used} |
         awk -F, '
         NR == 1 { for (i = 1; i <= NF; i++) { gsub(/"/, "", $i); at[$i] = i }; next }
         { gsub(/"[^"]*"/, "quoted") } # some hold commas
@@ -189,7 +191,10 @@ if build mpich "${mpich_cc:-mpicc.mpich}" "mpiexec$mpich_suffix"; then
 else
     lacks mpich
 fi
-if is_here "$fi_pingpong"; then
+if [ -n "${USED:-}" ]; then
+    export USED
+    columns=${columns% libfabric}
+elif is_here "$fi_pingpong"; then
     version libfabric "$(fi_info --version 2>/dev/null | awk '/^libfabric:/ { print $2 }')"
 else
     lacks libfabric

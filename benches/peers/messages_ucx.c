@@ -1,7 +1,8 @@
 /*
  * Messages of one KIND by UCX, measured as mpi.c does: every result is a line of
  *
- *   latency    bytes  half a round trip in microseconds
+ *   latency    bytes  half a round trip in microseconds; with USED set, each line is written before,
+ *                     and read afterwards
  *   bandwidth  bytes  GB/s of windows of messages, from 64 KiB up
  *   rate       8      messages in a microsecond
  *
@@ -24,14 +25,16 @@
 static ucs_status_ptr_t requests[WINDOW];
 static char             got[LARGEST];
 static long             arrived; /* active messages */
+static int              are_read; /* those of a ping-pong, if bytes are used */
 static unsigned char    sent, seen; /* numbers of puts */
 
 static const ucp_request_param_t none;
 
 static void on_fetched(void *request, ucs_status_t status, size_t bytes, void *user)
 {
-    (void)bytes, (void)user;
+    (void)user;
     OK(status);
+    read_lines(got, are_read ? bytes : 0);
     arrived++;
     ucp_request_free(request);
 }
@@ -41,6 +44,7 @@ static ucs_status_t on_arrived(void *user, const void *header, size_t header_byt
 {
     (void)user, (void)header, (void)header_bytes;
     if ((param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) == 0) {
+        read_lines(data, are_read ? bytes : 0);
         arrived++;
         return UCS_OK;
     }
@@ -50,6 +54,7 @@ static ucs_status_t on_arrived(void *user, const void *header, size_t header_byt
     if (UCS_PTR_IS_PTR(request))
         return UCS_INPROGRESS;
     OK(UCS_PTR_STATUS(request));
+    read_lines(got, are_read ? bytes : 0);
     arrived++;
     return UCS_OK;
 }
@@ -65,6 +70,7 @@ static ucs_status_ptr_t start_send(size_t bytes)
 
 static void send_one(size_t bytes)
 {
+    write_lines(local, bytes);
     if (KIND == PUT)
         local[bytes - 1] = (char)++sent;
     await(start_send(bytes));
@@ -80,12 +86,14 @@ static void receive_one(size_t bytes)
 {
     if (KIND == TAG) {
         await(ucp_tag_recv_nbx(worker, got, bytes, 1, UINT64_MAX, &none));
+        read_lines(got, bytes);
     } else if (KIND == ACTIVE) {
         await_arrivals(1);
     } else {
         const volatile unsigned char *last = (unsigned char *)window + bytes - 1;
         for (seen++; *last != seen;)
             poll_once();
+        read_lines(window, bytes);
     }
 }
 
@@ -99,6 +107,7 @@ static void begin_ping_pong(size_t bytes)
 
 static void ping_pong(size_t bytes, long repeats)
 {
+    are_read = 1;
     for (long i = 0; i < repeats; i++) {
         if (rank == 0)
             send_one(bytes);
@@ -117,6 +126,7 @@ static void await_window(void)
 /* `repeats` windows of messages to rank 1, which answers the last; puts are flushed. */
 static void stream(size_t bytes, long repeats)
 {
+    are_read = 0;
     for (long i = 0; i < repeats && (rank == 0 || KIND != PUT); i++) {
         if (rank == 1 && KIND == ACTIVE) {
             await_arrivals(WINDOW);

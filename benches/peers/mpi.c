@@ -2,7 +2,8 @@
  * What `lintel perf` measures, over MPI: two ranks, each on a core of its own. Every result is
  * a line of measure, bytes and value:
  *
- *   latency    half a round trip of blocking messages, in microseconds
+ *   latency    half a round trip of blocking messages, in microseconds; with USED set, each line is
+ *              written before, and read afterwards
  *   rate       messages of 8 bytes with 64 in flight, in 10^6 a second
  *   bandwidth  the same with large messages, in 10^9 bytes a second
  *   overlap-origin, overlap-target
@@ -58,16 +59,26 @@ static long agreed(long number)
     return number;
 }
 
+static void send_one(size_t bytes)
+{
+    write_lines(given, bytes);
+    MPI_Send(given, (int)bytes, MPI_BYTE, !rank, DATA, MPI_COMM_WORLD);
+}
+
+static void receive_one(size_t bytes)
+{
+    MPI_Recv(got, (int)bytes, MPI_BYTE, !rank, DATA, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    read_lines(got, bytes);
+}
+
 static void ping_pong(size_t bytes, long repeats)
 {
     for (long i = 0; i < repeats; i++) {
-        if (rank == 0) {
-            MPI_Send(given, (int)bytes, MPI_BYTE, 1, DATA, MPI_COMM_WORLD);
-            MPI_Recv(got, (int)bytes, MPI_BYTE, 1, DATA, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        } else {
-            MPI_Recv(got, (int)bytes, MPI_BYTE, 0, DATA, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-            MPI_Send(given, (int)bytes, MPI_BYTE, 0, DATA, MPI_COMM_WORLD);
-        }
+        if (rank == 0)
+            send_one(bytes);
+        receive_one(bytes);
+        if (rank == 1)
+            send_one(bytes);
     }
 }
 

@@ -126,6 +126,32 @@ fn two_ranks_on_two_nodes_are_held_against_bare_datagrams() {
 }
 
 #[test]
+fn puts_of_bytes_that_are_used_are_measured_as_such() {
+    for api in ["portals4", "portals3"] {
+        let api = format!("--api={api}");
+        let words = [
+            "perf",
+            "put",
+            "--used",
+            "--sizes=0,1,72,64K",
+            "--time=2",
+            "--rounds=1",
+            "--json=-",
+            &api,
+        ];
+        let report = Running::start(&words).json();
+        let rows = report["rows"].as_array().expect("rows");
+        let is_used = |row: &Value| {
+            row["variant"]
+                .as_str()
+                .unwrap_or_default()
+                .ends_with("used")
+        };
+        assert!(rows.len() == 4 && rows.iter().all(is_used), "{report}");
+    }
+}
+
+#[test]
 fn a_server_that_sleeps_is_measured_beside_a_futex() {
     let words = ["perf", "asleep", "--time=2", "--rounds=1", "--json=-"];
     let report = Running::start(&words).json();

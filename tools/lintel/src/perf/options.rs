@@ -103,6 +103,11 @@ pub struct Options {
     #[serde(flatten)]
     pub network: Network,
 
+    /// put: write each line of what is put before, and read it once it has arrived, as programs do;
+    /// the limits' bytes stay unused
+    #[arg(long)]
+    pub used: bool,
+
     /// Messages in flight when streaming 8 B puts
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..))]
     pub window: u64,

@@ -1,5 +1,8 @@
 //! `put`, `get`, `bidirectional`: PortalPerf (seed 001, section 5.1).
 
+use std::hint::black_box;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
 use super::baseline::{Baseline, Span};
 use super::endpoint::Setup;
 use super::session::Session;
@@ -7,6 +10,7 @@ use super::side::{Side, over_api, variant};
 use crate::error::Result;
 use crate::harness::Workload;
 use crate::portals::Counted;
+use crate::raw::Region;
 use crate::report::Row;
 
 /// Half a round trip of puts, each answered when its event was seen.
@@ -31,8 +35,12 @@ fn put_over<S: Side>(session: &mut Session) -> Result<()> {
         span: Span::HalfTrip,
         stage: Counted::Acks,
     };
+    let is_used = session.options.used;
     at_all_sizes::<S>(session, form, |side, bytes| {
-        Box::new(PutPing::new(side, bytes, 0))
+        Box::new(PutPing {
+            is_used,
+            ..PutPing::new(side, bytes, 0)
+        })
     })
 }
 
@@ -65,6 +73,8 @@ pub struct PutPing<'a, S: Side> {
     side: &'a S,
     transfer: S::Transfer,
     bytes: u64,
+    /// Each line is written before, and read afterwards.
+    is_used: bool,
 }
 
 impl<'a, S: Side> PutPing<'a, S> {
@@ -74,7 +84,37 @@ impl<'a, S: Side> PutPing<'a, S> {
             side,
             transfer: side.transfer_at(bytes, offset),
             bytes,
+            is_used: false,
         }
+    }
+
+    fn send(&self) -> Result<()> {
+        if self.is_used {
+            self.lines(self.side.buffers().0)
+                .for_each(|word| word.store(self.bytes, Relaxed));
+        }
+        self.side.put(&self.transfer, false)
+    }
+
+    fn receive(&self) -> Result<()> {
+        self.side.take_arrivals(1)?;
+        if self.is_used {
+            let words = self.lines(self.side.buffers().1);
+            black_box(
+                words
+                    .map(|word| word.load(Relaxed))
+                    .fold(0, u64::wrapping_add),
+            );
+        }
+        Ok(())
+    }
+
+    /// A word of each line of what is put.
+    fn lines<'r>(&self, region: &'r Region) -> impl Iterator<Item = &'r AtomicU64> + use<'r, S> {
+        let words = (self.bytes as usize).div_ceil(size_of::<u64>());
+        region.words()[..words]
+            .iter()
+            .step_by(LINE / size_of::<u64>())
     }
 }
 
@@ -91,20 +131,23 @@ impl<S: Side> Workload for PutPing<'_, S> {
 
     fn lead(&mut self, n: u64) -> Result<()> {
         for _ in 0..n {
-            self.side.put(&self.transfer, false)?;
-            self.side.take_arrivals(1)?;
+            self.send()?;
+            self.receive()?;
         }
         Ok(())
     }
 
     fn follow(&mut self, n: u64) -> Result<()> {
         for _ in 0..n {
-            self.side.take_arrivals(1)?;
-            self.side.put(&self.transfer, false)?;
+            self.receive()?;
+            self.send()?;
         }
         Ok(())
     }
 }
+
+/// Bytes of a line of the cache.
+const LINE: usize = 64;
 
 /// Bodies of which both sides may move parts, in bytes, but for those whose copies take long.
 const LEAST_SHARED: u64 = 16 << 10;
@@ -172,7 +215,11 @@ fn at_all_sizes<S: Side>(
         let limit = Baseline::new(session, &side, bytes, form.span)?;
         let mut own = workload(&side, bytes);
         let measured = limit.measure(&session.team, session.plan, &mut [&mut *own])?;
-        let variant = variant::<S>(session.options.wait.name());
+        let wait = session.options.wait.name();
+        let variant = match form.name == "put" && session.options.used {
+            true => variant::<S>(&format!("{wait}, used")),
+            false => variant::<S>(wait),
+        };
         let directions = if form.name == "bidirectional" { 2 } else { 1 };
         session.record(|| {
             let row = Row::new(form.name, variant, bytes)
