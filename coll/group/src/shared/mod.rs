@@ -177,11 +177,11 @@ impl SharedOperations {
 
     /// Copies what a root gives to itself, if that is to be done then.
     fn keep_own(&self, operation: &Operation, then: Keep, buffers: &mut dyn Buffers) {
+        let Some((from, to)) = operation.own_piece(self.rank) else {
+            return;
+        };
         let is_in_place = buffers.separate(0..0).is_none();
-        if let (Some((from, to)), true) = (
-            operation.own_piece(self.rank),
-            operation.keeps_own(is_in_place) == then,
-        ) {
+        if operation.keeps_own(is_in_place) == then {
             buffers.keep(from, to);
         }
     }

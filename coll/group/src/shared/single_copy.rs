@@ -4,7 +4,7 @@
 use super::layout::{MEASURED_AT, Mark, few_bytes_of, place_of};
 use super::operation::{Keep, Operation};
 use super::protocol::{Class, Protocol};
-use super::{MAX_SHARING_RANKS, SharedOperations, Wait};
+use super::{MAX_SHARING_RANKS, SharedOperations, WITH_CHOICE, Wait};
 use crate::buffers::Buffers;
 use crate::call::Call;
 use crate::error::{Error, Result};
@@ -19,15 +19,15 @@ pub(super) struct Got {
     /// When the first bytes were there.
     begun: Option<Instant>,
     /// The ranks that have given their addresses.
-    pub(super) addresses: Ranks,
+    addresses: Ranks,
     /// The step in which their bytes are copied: the last if what this rank gives step by step is in
     /// the same place.
-    pub(super) pulled_step: u64,
+    pulled_step: u64,
 }
 
 /// Some ranks, a bit for each.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Ranks([u64; MAX_SHARING_RANKS.div_ceil(64)]);
+struct Ranks([u64; MAX_SHARING_RANKS.div_ceil(64)]);
 
 /// Bytes that are copied before they are combined: each copy costs a system call, and what it has
 /// copied is still in the cache.
@@ -42,7 +42,7 @@ impl Ranks {
         self.0[rank / 64] & 1 << (rank % 64) != 0
     }
 
-    pub(super) fn count(&self) -> u32 {
+    fn count(&self) -> u32 {
         self.0.iter().map(|word| word.count_ones()).sum()
     }
 }
@@ -133,8 +133,24 @@ impl SharedOperations {
         }
     }
 
+    /// As [`take`](Self::take), of any operation: marks what was copied from addresses that others
+    /// have given, also if that has failed.
+    pub(super) fn take_any(
+        &mut self,
+        operation: &Operation,
+        number: u64,
+        buffers: &mut dyn Buffers,
+        wait: &mut Wait,
+    ) -> Result<()> {
+        let taken = self.take::<WITH_CHOICE, _, _>(operation, number, buffers, wait);
+        if number == self.got.pulled_step && self.got.addresses.count() > 0 {
+            self.mark_pulled(operation);
+        }
+        taken
+    }
+
     /// Those who have given this rank their addresses may go on.
-    pub(super) fn mark_pulled(&self, operation: &Operation) {
+    fn mark_pulled(&self, operation: &Operation) {
         let at = place_of(operation.first, Mark::Pulled);
         self.memory.memories[self.rank].store_u64(at, operation.first + 1);
     }

@@ -1,8 +1,8 @@
 //! What a rank gets in a step: it waits for the ranks that give it, and reads their areas.
 
+use super::SharedOperations;
 use super::layout::Mark;
 use super::operation::{Operation, Step};
-use super::{SharedOperations, WITH_CHOICE, Wait};
 use crate::buffers::Buffers;
 use crate::call::Call;
 use crate::error::Result;
@@ -192,21 +192,5 @@ impl SharedOperations {
         };
         own.read(buffers.output(step.range()));
         Ok(())
-    }
-
-    /// As [`take`](Self::take), of any operation: marks what was copied from addresses that others
-    /// have given, also if that has failed.
-    pub(super) fn take_any(
-        &mut self,
-        operation: &Operation,
-        number: u64,
-        buffers: &mut dyn Buffers,
-        wait: &mut Wait,
-    ) -> Result<()> {
-        let taken = self.take::<WITH_CHOICE, _, _>(operation, number, buffers, wait);
-        if number == self.got.pulled_step && self.got.addresses.count() > 0 {
-            self.mark_pulled(operation);
-        }
-        taken
     }
 }

@@ -1,7 +1,7 @@
 //! `put`, `get`, `bidirectional`: PortalPerf (seed 001, section 5.1).
 
 use std::hint::black_box;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
 use super::baseline::{Baseline, Span};
 use super::endpoint::Setup;
@@ -10,7 +10,7 @@ use super::side::{Side, over_api, variant};
 use crate::error::Result;
 use crate::harness::Workload;
 use crate::portals::Counted;
-use crate::raw::Region;
+use crate::raw::{Line, Region};
 use crate::report::Row;
 
 /// Half a round trip of puts, each answered when its event was seen.
@@ -90,8 +90,8 @@ impl<'a, S: Side> PutPing<'a, S> {
 
     fn send(&self) -> Result<()> {
         if self.is_used {
-            self.lines(self.side.buffers().0)
-                .for_each(|word| word.store(self.bytes, Relaxed));
+            let lines = self.lines(self.side.buffers().0).iter();
+            lines.for_each(|line| line.0[0].store(self.bytes, Relaxed));
         }
         self.side.put(&self.transfer, false)
     }
@@ -99,22 +99,16 @@ impl<'a, S: Side> PutPing<'a, S> {
     fn receive(&self) -> Result<()> {
         self.side.take_arrivals(1)?;
         if self.is_used {
-            let words = self.lines(self.side.buffers().1);
-            black_box(
-                words
-                    .map(|word| word.load(Relaxed))
-                    .fold(0, u64::wrapping_add),
-            );
+            for line in self.lines(self.side.buffers().1) {
+                black_box(line.0[0].load(Relaxed));
+            }
         }
         Ok(())
     }
 
-    /// A word of each line of what is put.
-    fn lines<'r>(&self, region: &'r Region) -> impl Iterator<Item = &'r AtomicU64> + use<'r, S> {
-        let words = (self.bytes as usize).div_ceil(size_of::<u64>());
-        region.words()[..words]
-            .iter()
-            .step_by(LINE / size_of::<u64>())
+    /// The lines of what is put.
+    fn lines<'r>(&self, region: &'r Region) -> &'r [Line] {
+        &region.lines()[..(self.bytes as usize).div_ceil(size_of::<Line>())]
     }
 }
 
@@ -145,9 +139,6 @@ impl<S: Side> Workload for PutPing<'_, S> {
         Ok(())
     }
 }
-
-/// Bytes of a line of the cache.
-const LINE: usize = 64;
 
 /// Bodies of which both sides may move parts, in bytes, but for those whose copies take long.
 const LEAST_SHARED: u64 = 16 << 10;
