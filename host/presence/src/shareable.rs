@@ -261,24 +261,26 @@ impl Shareable {
     }
 
     fn find_made(&self, address: u64, length: u64) -> Option<ShareablePlace> {
+        let end = address.checked_add(length)?;
         let mut memories = self.memories();
-        let (&start, made) = memories.range(..=address).next_back()?;
-        let (offset, end) = (address - start, address.checked_add(length)?);
-        if end - start > made.bytes {
-            return None;
-        }
-        if made.is_converted && !is_segment(&(address..end), made.memory.id()) {
-            // The program has unmapped it.
+        loop {
+            let (&start, made) = memories.range(..=address).next_back()?;
+            if end - start > made.bytes {
+                return None;
+            }
+            let id = made.memory.id();
+            if !made.is_converted || is_segment(&(address..end), id) {
+                return Some(ShareablePlace {
+                    id,
+                    is_made: true,
+                    nonce: made.nonce,
+                    bytes: made.bytes,
+                    offset: address - start,
+                });
+            }
+            // The program has unmapped it; perhaps it lies in another one now.
             memories.remove(&start);
-            return None;
         }
-        Some(ShareablePlace {
-            id: made.memory.id(),
-            is_made: true,
-            nonce: made.nonce,
-            bytes: made.bytes,
-            offset,
-        })
     }
 
     fn adopted(&self) -> MutexGuard<'_, Vec<Adopted>> {
@@ -495,6 +497,22 @@ mod tests {
         assert!(shareable().find(address, 8).is_some());
         mapped.unmap();
         assert_eq!(shareable().find(address, 8), None);
+    }
+
+    #[test]
+    fn converted_memory_is_found_also_where_shorter_memory_was_converted_before() {
+        const HALF: u64 = 1 << 19;
+        let mapped = Mapped::new(2 * HALF as usize);
+        let behind = mapped.address() + HALF;
+        convert(behind, HALF).expect("it is private");
+        mapped.unmap();
+        let rights = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: nobody uses what is mapped there.
+        let allowed = unsafe { libc::mprotect(mapped.0.cast(), mapped.1, rights) };
+        assert_eq!(allowed, 0);
+        convert(mapped.address(), 2 * HALF).expect("it is private");
+        let place = shareable().find(behind, 8).expect("it is shareable");
+        assert_eq!((place.offset, place.bytes), (HALF, 2 * HALF));
     }
 
     #[test]
